@@ -1,0 +1,1 @@
+"""Run, measure, compare and report experiments on finding and grading scholarly papers."""

@@ -1,0 +1,88 @@
+"""``litgrade VERB ...``: the verbs, and what becomes of an error.
+
+An error that a user can mend is one line and exit code 2; a fault of ours is a traceback and exit code 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from experiments.config import config_dir
+from experiments.explain import CONFIG_ERRORS, explain_config_error
+from pipeline.errors import UserError, did_you_mean
+
+VERBS = {
+    "run": "one run: a collection through an arm, measured and logged; with -m several",
+    "ablation": "the arms side by side: table, significance, plot",
+    "models": "list, fetch or verify model weights",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run ``litgrade`` with these arguments (those of the process by default) and exit."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in {"-h", "--help"}:
+        print(usage())  # noqa: T201
+        sys.exit(0 if arguments else 2)
+    verb, *rest = arguments
+    if verb not in VERBS:
+        _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")
+    sys.argv = [f"litgrade {verb}", *rest]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # lets errors through to us instead of printing them
+    signal.signal(signal.SIGTERM, _stop)  # so that a terminated run is closed as killed
+    try:
+        importlib.import_module(f"experiments.{verb}").main()
+    except UserError as error:
+        _fail(str(error))
+    except CONFIG_ERRORS as error:
+        _fail(explain_config_error(error, rest, config_dir()))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
+    """Make a function of the composed config a Hydra job: ``hydra.main`` with our conf/ and our way with errors."""
+
+    def decorate(task: Callable[[DictConfig], None]) -> Callable[[], None]:
+        @functools.wraps(task)
+        def told(composed: DictConfig) -> None:
+            try:
+                task(composed)
+            except UserError as error:
+                if HydraConfig.get().mode == RunMode.MULTIRUN:
+                    raise  # the other jobs go on, and Hydra names the overrides of this one
+                _fail(str(error))
+
+        main: Callable[[], None] = hydra.main(
+            version_base="1.3", config_path=str(config_dir()), config_name=config_name
+        )(told)
+        return main
+
+    return decorate
+
+
+def usage() -> str:
+    """Return the verbs with what they do."""
+    verbs = "\n".join(f"  {verb:<10} {what}" for verb, what in VERBS.items())
+    return f"Usage: litgrade VERB [...]\n\n{verbs}\n\nlitgrade VERB --help tells more."
+
+
+def _fail(message: str) -> None:
+    for line in message.splitlines():
+        print(f"litgrade: {line}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    sys.exit(128 + number)

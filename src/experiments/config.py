@@ -1,0 +1,152 @@
+"""The config of a run: its shape, ranges and rules across keys. Hydra composes it from conf/, this module checks it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from omegaconf import DictConfig, OmegaConf
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError, model_validator
+
+from experiments import collections
+from experiments.collections import Loader
+from experiments.explain import explain_validation
+from experiments.metrics import Depths, Unjudged
+from pipeline.encoding import Encoder
+from pipeline.errors import UserError, did_you_mean
+from pipeline.scoring import Score, Weights
+from pipeline.stages import Stage, bm25, build_stage
+
+
+class Section(BaseModel):
+    """A part of the config: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Arm(Section):
+    """A list of stages, each a mapping from the stage's name to its settings; other keys hold settings to refer to."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[\w-]+$")]
+    stages: list[Annotated[dict[str, dict[str, Any]], Field(min_length=1, max_length=1)]] = Field(min_length=1)
+
+
+class Cutoffs(Section):
+    """How many papers are kept after each stage, and how many are evaluated."""
+
+    bm25: PositiveInt
+    semantic: PositiveInt
+    evaluate: PositiveInt
+    depth: PositiveInt
+
+    @model_validator(mode="after")
+    def _evaluate_what_is_kept(self) -> Cutoffs:
+        for name in ("bm25", "semantic", "depth"):
+            if self.evaluate > getattr(self, name):
+                raise ValueError(
+                    f"evaluate={self.evaluate} is above {name}={getattr(self, name)}; expected at most that"
+                )
+        return self
+
+
+class Metrics(Section):
+    """What counts as relevant, and what an unjudged paper counts for."""
+
+    min_grade: Annotated[int, Field(ge=1, le=3)]
+    unjudged: Unjudged
+
+
+class Paths(Section):
+    """Where computed vectors and fetched weights are kept."""
+
+    cache: Path
+    models: Path
+
+
+class Mlflow(Section):
+    """Log to MLflow; ``artifacts`` is where a database store keeps its files."""
+
+    backend: Literal["mlflow"]
+    uri: str
+    artifacts: Path
+    experiment: Annotated[str, Field(min_length=1)]
+
+
+class NoTracking(Section):
+    """Log nowhere."""
+
+    backend: Literal["none"]
+
+
+class RunConfig(Section):
+    """Everything a run depends on."""
+
+    collection: dict[str, Any]
+    arm: Arm
+    cutoffs: Cutoffs
+    weights: Weights
+    score: Score
+    bm25: bm25.Stage
+    embedder: Encoder
+    cross_encoder: Encoder
+    metrics: Metrics
+    paths: Paths
+    tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
+
+    @property
+    def depths(self) -> Depths:
+        """Where lists are cut for measuring: recall and precision at every cutoff."""
+        cutoffs = self.cutoffs
+        depths = tuple(sorted({cutoffs.evaluate, cutoffs.semantic, cutoffs.bm25}))
+        return Depths(evaluate=cutoffs.evaluate, recall=depths, min_grade=self.metrics.min_grade)
+
+    def loader(self) -> Loader:
+        """Return the loader of the collection, its settings checked."""
+        settings = dict(self.collection)
+        name = settings.pop("name", None)
+        known = sorted(module.name for module in pkgutil.iter_modules(collections.__path__))
+        if name not in known:
+            raise UserError(
+                f"collection.name={name}: expected one of {', '.join(known)}{did_you_mean(str(name), known)}"
+            )
+        module = importlib.import_module(f"{collections.__name__}.{name}")
+        try:
+            loader: Loader = TypeAdapter(module.Loader).validate_python(settings)
+        except ValidationError as error:
+            raise UserError(explain_validation(error, within="collection")) from error
+        return loader
+
+    def stages(self) -> list[tuple[str, Stage]]:
+        """Return the stages of the arm with their names, in order, their settings checked."""
+        built = []
+        for i, entry in enumerate(self.arm.stages):
+            ((name, settings),) = entry.items()
+            try:
+                built.append((name, build_stage(name, settings)))
+            except ValidationError as error:
+                raise UserError(explain_validation(error, within=f"arm.stages.{i}.{name}")) from error
+        return built
+
+
+def config_dir() -> Path:
+    """Return the folder of the config files: conf/ of the checkout, or its copy in an installed package."""
+    installed = Path(__file__).parent / "conf"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "conf"
+
+
+def read_config(composed: DictConfig) -> RunConfig:
+    """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
+    if missing := sorted(OmegaConf.missing_keys(composed)):
+        raise UserError(f"{missing[0]} is not set; give {missing[0]}=VALUE")
+    plain = OmegaConf.to_container(composed, resolve=True)
+    try:
+        config = RunConfig.model_validate(plain)
+    except ValidationError as error:
+        raise UserError(explain_validation(error)) from error
+    config.loader()  # a wrong setting is told before any work
+    config.stages()
+    return config

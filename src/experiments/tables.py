@@ -1,0 +1,44 @@
+"""Tables as Markdown, LaTeX and CSV. Cells are text or numbers; escaping is done here."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from experiments.files import replacing
+
+Rows = Sequence[Sequence[str]]
+
+
+def markdown(header: Sequence[str], rows: Rows) -> str:
+    """Return a Markdown table with columns aligned, readable as plain text too."""
+    table = [[cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in table]
+    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def latex(header: Sequence[str], rows: Rows) -> str:
+    """Return a LaTeX tabular (booktabs) with special characters escaped."""
+    lines = [r"\begin{tabular}{l" + "c" * (len(header) - 1) + "}", r"\toprule"]
+    lines += [_latex_row(header), r"\midrule", *(_latex_row(row) for row in rows), r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(_latex_text(cell) for cell in cells) + r" \\"
+
+
+def _latex_text(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    special |= {c: f"\\{c}" for c in "&%$#_{}"}
+    return "".join(special.get(character, character) for character in text)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file; a missing value is an empty cell."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -1,0 +1,159 @@
+"""MLflow: one run for each arm and config, flat, tied by tags. The life of a run is one context manager.
+
+Only ``MlflowClient`` is used, never MLflow's global state, so a stray ``MLFLOW_RUN_ID`` or another run in the same
+process cannot receive our figures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from experiments.config import Mlflow, NoTracking
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_PARAMS_A_CALL = 100  # MLflow's limit
+_LOCKS = Path("locks")
+
+
+@dataclass(frozen=True)
+class Run:
+    """An open run; without tracking every call does nothing."""
+
+    client: MlflowClient | None = None
+    run_id: str = ""
+
+    def log(self, params: Mapping[str, object], metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
+        """Log these in few calls. Names are made legal in MLflow; a metric without a value is not logged."""
+        if self.client is None:
+            return
+        from mlflow.entities import Metric, Param, RunTag
+
+        entries = [Param(_legal(key), str(value)) for key, value in params.items()]
+        for start in range(0, len(entries), _PARAMS_A_CALL):
+            self.client.log_batch(self.run_id, params=entries[start : start + _PARAMS_A_CALL])
+        points = [Metric(_legal(key), float(value), 0, 0) for key, value in metrics.items()]
+        self.client.log_batch(self.run_id, metrics=points, tags=[RunTag(key, value) for key, value in tags.items()])
+
+    def log_files(self, folder: Path) -> None:
+        """Keep a copy of every file that lies in this folder as an artifact; folders in it are left alone."""
+        if self.client is not None:
+            for path in sorted(path for path in folder.iterdir() if path.is_file()):
+                self.client.log_artifact(self.run_id, str(path))
+
+
+@contextmanager
+def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str]) -> Iterator[Run]:
+    """Open a run and close it as what it was: FINISHED, FAILED on an error, KILLED when it was interrupted."""
+    if isinstance(tracking, NoTracking):
+        yield Run()
+        return
+    client, experiment_id, locks = _connect(tracking)
+    run_id = client.create_run(experiment_id, run_name=name, tags={**tags, "git_commit": git_commit()}).info.run_id
+    status = "KILLED"
+    with FileLock(locks / f"{run_id}.lock"):  # held as long as this process lives, see _close_dead_runs
+        try:
+            yield Run(client, run_id)
+            status = "FINISHED"
+        except Exception as error:
+            status = "FAILED"
+            client.set_tag(run_id, "error", f"{type(error).__name__}: {error}"[:5000])
+            raise
+        finally:
+            client.set_terminated(run_id, status)
+    (locks / f"{run_id}.lock").unlink(missing_ok=True)
+
+
+def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
+    """Return a client, the experiment and the folder of run locks; first use is made safe by a lock between processes.
+
+    MLflow breaks its database, or logs to another experiment, when several processes create either at once.
+    """
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    locks = tracking.artifacts / _LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
+    if tracking.uri.startswith("sqlite:///"):
+        Path(tracking.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(locks / "first_use.lock"):
+            client = MlflowClient(tracking_uri=tracking.uri)
+            experiment_id = _experiment(client, tracking)
+            _close_dead_runs(client, experiment_id, locks)
+    except (MlflowException, SQLAlchemyError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"cannot log to MLflow at {without_password(tracking.uri)}: {reason}") from error
+    return client, experiment_id, locks
+
+
+def _experiment(client: MlflowClient, tracking: Mlflow) -> str:
+    found = client.get_experiment_by_name(tracking.experiment)
+    if found is not None:
+        return str(found.experiment_id)
+    # stored once and for all by MLflow, hence absolute; a server chooses its own place
+    location = None if tracking.uri.startswith("http") else tracking.artifacts.resolve().as_uri()
+    return str(client.create_experiment(tracking.experiment, artifact_location=location))
+
+
+def _close_dead_runs(client: MlflowClient, experiment_id: str, locks: Path) -> None:
+    """Mark runs of killed processes, which still say RUNNING, as KILLED: nobody holds their lock any more."""
+    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
+        path = locks / f"{run.info.run_id}.lock"
+        if not path.exists():
+            continue  # not started on this machine
+        try:
+            with FileLock(path, timeout=0):
+                client.set_terminated(run.info.run_id, "KILLED")
+            path.unlink(missing_ok=True)
+        except Timeout:
+            continue  # alive
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Return nested settings as one level, ``{"cutoffs.bm25": 100}``; a list is one value."""
+    flat: dict[str, object] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def without_password(uri: str) -> str:
+    """Return the URI with the password, if any, shown as ***."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", uri)
+
+
+def git_commit() -> str:
+    """Return the commit of this code, with ``-dirty`` where files differ from it; ``unknown`` outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(  # noqa: S603
+            ["git", "-C", str(here), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def _legal(name: str) -> str:
+    return re.sub(r"[^\w\-. :/]", "_", name)

@@ -1,0 +1,1 @@
+"""Find and grade scholarly papers. Knows nothing of Hydra, MLflow or judgments."""

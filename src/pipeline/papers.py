@@ -1,0 +1,68 @@
+"""The nouns of the field: a paper, a query, and the four relevance categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: The four relevance categories; the index of a category is its grade, 0 to 3.
+CATEGORIES = ("low relevance", "somewhat relevant", "moderately relevant", "highly relevant")
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper in the common schema of 24 fields, its references, and where each field came from.
+
+    ``None``, an empty tuple or an empty text mean unknown, never zero: what an unknown value counts for is
+    decided where it is used.
+    """
+
+    paper_id: str
+    title: str = ""
+    abstract: str = ""
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    citation_count: int | None = None
+    disciplines: tuple[str, ...] = ()
+    document_type: str | None = None
+    journal_name: str | None = None
+    journal_volume: str | None = None
+    journal_pages: str | None = None
+    conference_name: str | None = None
+    publication_type: str | None = None
+    venue: str | None = None
+    publication_date: str | None = None
+    is_open_access: bool | None = None
+    pdf_url: str | None = None
+    pdf_available: bool | None = None
+    url: str | None = None
+    doi: str | None = None
+    keywords: tuple[str, ...] = ()
+    source: str | None = None
+    issn: str | None = None
+    impact_factor: float | None = None
+    references: tuple[str, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a researcher asks for: a title-like text, with keywords, domain and subject fields where known."""
+
+    query_id: str
+    text: str
+    keywords: tuple[str, ...] = ()
+    domain: str | None = None
+    fields: tuple[str, ...] = ()
+    area: str = "all"
+    paper_id: str | None = None  #: the paper the query was made from; it is left out of the ranking
+
+    @property
+    def expanded(self) -> str:
+        """Text, keywords, domain and subject fields in one (the paper, section 4.3.1)."""
+        return " ".join([self.text, *self.keywords, *self.subject])
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """Domain and subject fields, compared with a paper's disciplines (the paper, equation 4)."""
+        return (self.domain, *self.fields) if self.domain else self.fields

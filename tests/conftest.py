@@ -1,0 +1,69 @@
+"""What several tests need: the shared real data, tiny models made on the spot, and a way to run the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The real collections; a user's clone has none."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the shared collections (../shared/data) are not here")
+    return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A sentence embedder and a cross-encoder with random weights: fast, and meaningless."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models")
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,-"
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_max_length=64)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        num_labels=1,
+    )
+    for name, model in (("bert", BertModel(config)), ("cross_encoder", BertForSequenceClassification(config))):
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    transformer = Transformer(str(folder / "bert"), max_seq_length=64)
+    pooling = Pooling(32)
+    SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder / "embedder"))
+    return {"embedder": folder / "embedder", "cross_encoder": folder / "cross_encoder"}
+
+
+def litgrade(*arguments: str, cwd: Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``litgrade`` as a user would, in this folder."""
+    verb, *rest = arguments
+    done = subprocess.run(
+        [sys.executable, "-m", f"experiments.{verb}", *rest],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode:
+        raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done

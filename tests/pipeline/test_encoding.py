@@ -1,0 +1,135 @@
+"""Values do not hang on batch size, company or threads; nothing is computed twice."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.embedding import cosines, embed
+from pipeline.encoding import Encoder
+from pipeline.errors import UserError
+from pipeline.models import ModelFiles
+from pipeline.pair_scoring import score_pairs
+
+TEXTS = [" ".join(random.Random(i).choices(["gene", "wing", "x", "flutter speed"], k=1 + i % 9)) for i in range(60)]
+
+
+def encoder(model: Path, store: Path, **settings) -> Encoder:
+    files = ModelFiles(name="tiny", folder=store.parent, path=model)
+    return Encoder(model=files, store=store, **{"max_tokens": 64, "device": "cpu", **settings})
+
+
+@pytest.fixture
+def vectors(tiny_models, tmp_path):
+    return embed(TEXTS, encoder(tiny_models["embedder"], tmp_path / "a.sqlite"))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_batch_size_and_company_change_no_bit(tiny_models, tmp_path, vectors, batch_size):
+    other = encoder(tiny_models["embedder"], tmp_path / "b.sqlite", batch_size=batch_size)
+    for half in (TEXTS[::2], TEXTS[::-1]):  # as after a killed run: half is stored, the rest comes in other company
+        again = embed(half, other)
+        for text in half:
+            assert again[text].values.tobytes() == vectors[text].values.tobytes()
+
+
+def test_threads_change_no_bit(tiny_models, tmp_path, vectors):
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        again = embed(TEXTS, encoder(tiny_models["embedder"], tmp_path / "b.sqlite"))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(again[text].values.tobytes() == vectors[text].values.tobytes() for text in TEXTS)
+
+
+def test_vectors_are_those_of_sentence_transformers(tiny_models, vectors):
+    from sentence_transformers import SentenceTransformer
+
+    expected = SentenceTransformer(str(tiny_models["embedder"]), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    np.testing.assert_allclose(np.stack([vectors[text].values for text in TEXTS]), expected, atol=1e-6)
+
+
+def test_scores_are_those_of_the_cross_encoder_class(tiny_models, tmp_path):
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    pairs = [("wing", text) for text in TEXTS]
+    found = score_pairs(pairs, encoder(tiny_models["cross_encoder"], tmp_path / "a.sqlite"))
+    expected = CrossEncoder(str(tiny_models["cross_encoder"]), device="cpu", max_length=64).predict(
+        pairs, activation_fn=torch.nn.Identity()
+    )
+    np.testing.assert_allclose([entry.values[0] for entry in found], expected, atol=1e-6)
+
+
+def test_a_second_time_loads_no_model(tiny_models, tmp_path, monkeypatch):
+    settings = encoder(tiny_models["embedder"], tmp_path / "a.sqlite")
+    first = embed(TEXTS, settings)
+    monkeypatch.setattr("pipeline.embedding._load", lambda *_: pytest.fail("the model was loaded again"))
+    second = embed(TEXTS, settings)
+    assert all(first[text].values.tobytes() == second[text].values.tobytes() for text in TEXTS)
+
+
+@pytest.mark.parametrize("change", [{"precision": "bf16"}, {"max_tokens": 32}])
+def test_what_changes_values_changes_the_key(tiny_models, tmp_path, monkeypatch, change):
+    store = tmp_path / "a.sqlite"
+    embed(["wing"], encoder(tiny_models["embedder"], store))
+
+    def load(*_):
+        raise ValueError("asked again")
+
+    monkeypatch.setattr("pipeline.embedding._load", load)
+    with pytest.raises(UserError, match="asked again"):
+        embed(["wing"], encoder(tiny_models["embedder"], store, **change))
+
+
+def test_texts_beyond_the_window_are_told(tiny_models, tmp_path):
+    same = "wing " * 20  # 4 tokens a word: beyond 64 tokens
+    found = embed([same + "gene", same + "cell", "wing"], encoder(tiny_models["embedder"], tmp_path / "a.sqlite"))
+    assert [entry.is_truncated for entry in found.values()] == [True, True, False]
+
+
+def test_an_empty_text_is_never_embedded(tiny_models, tmp_path):
+    assert list(embed(["", "wing", ""], encoder(tiny_models["embedder"], tmp_path / "a.sqlite"))) == ["wing"]
+
+
+def test_bf16_vectors_have_unit_length(tiny_models, tmp_path):
+    found = embed(TEXTS, encoder(tiny_models["embedder"], tmp_path / "a.sqlite", precision="bf16"))
+    lengths = [np.linalg.norm(entry.values) for entry in found.values()]
+    assert lengths == pytest.approx([1.0] * len(found), abs=1e-6)
+
+
+def test_a_window_beyond_the_model_is_refused(tiny_models, tmp_path):
+    with pytest.raises(UserError, match="max_tokens=128: model tiny reads at most 64 tokens"):
+        embed(["wing"], encoder(tiny_models["embedder"], tmp_path / "a.sqlite", max_tokens=128))
+
+
+def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="cannot load") as refused:
+        embed(["wing"], encoder(tmp_path, tmp_path / "store" / "a.sqlite"))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("three outputs", "3 outputs"), ("no head", "no weights for classifier")])
+def test_a_model_that_is_no_cross_encoder_is_refused(tiny_models, tmp_path, kind, reason):
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
+
+    folder = tmp_path / "model"
+    config = BertConfig.from_pretrained(tiny_models["cross_encoder"], num_labels=3 if kind == "three outputs" else 1)
+    model = BertForSequenceClassification(config) if kind == "three outputs" else BertModel(config)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_models["cross_encoder"]).save_pretrained(folder)
+    with pytest.raises(UserError, match=reason):
+        score_pairs([("wing", "gene")], encoder(folder, tmp_path / "a.sqlite"))
+
+
+def test_cosines_do_not_hang_on_the_number_of_rows():
+    rows = np.random.default_rng(0).normal(size=(300, 768)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    one_by_one = [cosines(rows[0], [row])[0] for row in rows]
+    assert cosines(rows[0], list(rows)).tolist() == one_by_one
+    assert one_by_one[0] == pytest.approx(1.0)
