@@ -153,10 +153,11 @@ def write_table(table: Table, folder: Path) -> None:
     titles = [f"% {label}" for _, label in table.metrics]
     notice = [f"% {_notice(table)}"] if _notice(table) else []
     write_lines(folder / "table.tex", notice + [line for pair in zip(titles, grids, strict=True) for line in pair])
-    write_csv(folder / "table.csv", ["metric", "area", "arm", "mean", "sd"], _long_rows(table))
-    header, rows = _comparison_rows(table)
-    write_csv(folder / "comparisons.csv", header, rows)
     collection = next(iter(table.results.values())).collection
+    means = [[collection.name, *row] for row in _long_rows(table)]
+    write_csv(folder / "table.csv", ["collection", "metric", "area", "arm", "mean", "sd"], means)
+    header, rows = _comparison_rows(table)
+    write_csv(folder / "comparisons.csv", ["collection", *header], [[collection.name, *row] for row in rows])
     scores = {arm: result.scores for arm, result in table.results.items()}
     plot_arms(scores, table.metrics[:3], f"Arms on {collection.name}", _notice(table), folder / "table.png")
 

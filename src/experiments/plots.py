@@ -20,33 +20,34 @@ def plot_arms(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
+    colors = {arm: f"C{i}" for i, arm in enumerate(scores)}
     areas = list(next(iter(scores.values())).areas)
     groups = [*areas, AVERAGE] if len(areas) > 1 else areas
-    figure = Figure(figsize=(max(6.0, 1.3 * len(groups) + 2), 2.6 * len(metrics) + 0.6), layout="constrained")
+    figure = Figure(figsize=(max(7.0, 1.3 * len(groups) + 2), 2.4 * len(metrics) + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (name, label) in zip(figure.subplots(len(metrics), 1, squeeze=False)[:, 0], metrics, strict=True):
-        width = 0.8 / len(scores)
-        for i, (arm, of_arm) in enumerate(scores.items()):
-            bars = [(x, *value) for x, group in enumerate(groups) if (value := _mean_and_sd(of_arm, group, name))]
-            if bars:
-                positions, means, sds = zip(*bars, strict=True)
-                axes.bar(
-                    [x + (i - (len(scores) - 1) / 2) * width for x in positions],
-                    means,
-                    width,
-                    yerr=sds,
-                    capsize=2,
-                    color=f"C{i}",
-                    label=arm,
-                    error_kw={"linewidth": 0.8},
-                )
+        measured = [arm for arm, of_arm in scores.items() if of_arm.macro[name] is not None]
+        width = 0.8 / max(1, len(measured))
+        for i, arm in enumerate(measured):
+            bars = [(x, *value) for x, group in enumerate(groups) if (value := _mean_and_sd(scores[arm], group, name))]
+            positions, means, sds = zip(*bars, strict=True)
+            axes.bar(
+                [x + (i - (len(measured) - 1) / 2) * width for x in positions],
+                means,
+                width,
+                yerr=sds,
+                capsize=2,
+                color=colors[arm],
+                error_kw={"linewidth": 0.8},
+            )
+        axes.set_title(label, loc="left", fontsize="medium")
         axes.set_xticks(range(len(groups)), groups)
-        axes.set_ylabel(label)
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.spines[["top", "right"]].set_visible(False)
-    handles, labels = figure.axes[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(scores), frameon=False, title=title)
+    patches = [Patch(color=color, label=arm) for arm, color in colors.items()]
+    figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=title)
     figure.supxlabel(footnote, fontsize="small")
     with replacing(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": None})

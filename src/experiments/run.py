@@ -72,12 +72,12 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         "judgments": sum(len(collection.judgments[query.query_id]) for query in collection.queries),
         "ranked": sum(len(table) for table in rankings),
         f"unjudged_in_top_{top}": sum(int((~ranking.is_judged[:top]).sum()) for ranking in graded.values()),
-        "truncated": sum(int(table.columns[c].sum()) for table in rankings for c in table.columns if c in _TRUNCATED),
+        "ranked_truncated": sum(int(t.columns[c].sum()) for t in rankings for c in _TRUNCATED if c in t.columns),
     }
     return RunResult(config, collection, rankings, scores, counts, seconds)
 
 
-_TRUNCATED = {"abstract_truncated", "text_truncated"}  # columns that tell what did not fit into a model's window
+_TRUNCATED = ("abstract_truncated", "text_truncated")  # columns that tell what did not fit into a model's window
 
 
 def write_folder(result: RunResult, folder: Path) -> None:
@@ -92,10 +92,11 @@ def write_folder(result: RunResult, folder: Path) -> None:
     queries = result.scores.queries.items()
     write_csv(
         folder / "per_query.csv",
-        ["query_id", "area", *names],
-        [[query_id, areas[query_id], *(values[name] for name in names)] for query_id, values in queries],
+        ["collection", "query_id", "area", *names],
+        [[result.collection.name, query_id, areas[query_id], *map(values.get, names)] for query_id, values in queries],
     )
-    write_lines(folder / "metrics.json", [json.dumps({**asdict(result.scores), "counts": result.counts}, indent=1)])
+    named = {"collection": result.collection.name, **asdict(result.scores), "counts": result.counts}
+    write_lines(folder / "metrics.json", [json.dumps(named, indent=1)])
 
 
 def _trec_lines(result: RunResult) -> Iterator[str]:

@@ -6,6 +6,7 @@ process cannot receive our figures.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -85,6 +86,8 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
+    for name in ("mlflow", "alembic"):  # they report every table that they make
+        logging.getLogger(name).setLevel(logging.WARNING)
     locks = tracking.artifacts / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)
     if tracking.uri.startswith("sqlite:///"):

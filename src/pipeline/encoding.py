@@ -76,6 +76,8 @@ def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> li
                 store.write(batch)
                 known.update(batch)
                 step(len(batch))
+    if n_cut := sum(known[key].is_truncated for key in set(keys)):
+        log.warning("%s: %d texts are longer than %d tokens and were cut", what, n_cut, encoder.max_tokens)
     return [known[key] for key in keys]
 
 

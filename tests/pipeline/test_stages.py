@@ -12,8 +12,8 @@ from pipeline.encoding import Encoder
 from pipeline.errors import UserError
 from pipeline.models import ModelFiles
 from pipeline.papers import Paper, Query
-from pipeline.stages import bm25, build_stage, cross_encoder, cut, semantic, stage_names
 from pipeline.scoring import Score, Weights
+from pipeline.stages import bm25, build_stage, cross_encoder, cut, semantic, stage_names
 
 QUERY = Query("q", "flutter learning", keywords=("dart",), domain="Physical Sciences", fields=("Computer Science",))
 PAPERS = (

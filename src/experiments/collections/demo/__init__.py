@@ -21,4 +21,4 @@ class Loader:
 
     def load(self) -> Collection:
         """Read the files beside this module."""
-        return replace(read_collection(FOLDER), name="demo", notice=NOTICE)
+        return replace(read_collection(FOLDER), name="demo (made up)", notice=NOTICE)
