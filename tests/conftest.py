@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +69,47 @@ def litgrade(*arguments: str, cwd: Path, check: bool = True, **environment: str)
     if check and done.returncode:
         raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done
+
+
+@pytest.fixture(scope="session")
+def small_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six queries in two areas over forty papers, with words drawn at random: for running things, not for figures."""
+    folder = tmp_path_factory.mktemp("collections") / "small"
+    (folder / "qrels").mkdir(parents=True)
+    draw, words = random.Random(1), "gene cell wing flow heat bond law tax rain soil".split()
+    papers = [
+        {
+            "_id": f"p{i}",
+            "title": " ".join(draw.choices(words, k=3)),
+            "text": " ".join(draw.choices(words, k=12)) if i % 7 else "",
+            "metadata": {"citation_count": draw.randrange(50) if i % 5 else None, "keywords": draw.sample(words, 2)},
+        }
+        for i in range(40)
+    ]
+    queries = [
+        {"_id": f"q{i}", "text": " ".join(draw.sample(words, 2)), "metadata": {"area": "AB"[i % 2]}} for i in range(6)
+    ]
+    for name, rows in (("corpus", papers), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = [(query, paper) for query in queries for paper in draw.sample(papers, 20)]
+    lines = ["query-id\tcorpus-id\tscore", *(f"{q['_id']}\t{p['_id']}\t{draw.randrange(4)}" for q, p in pairs)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.fixture
+def small(small_collection: Path, tiny_models: dict[str, Path]) -> list[str]:
+    """Overrides for a run of seconds: the small collection, the tiny models, no tracking."""
+    return [
+        "collection=beir",
+        f"collection.path={small_collection}",
+        "embedder=folder",
+        f"embedder.model.path={tiny_models['embedder']}",
+        "embedder.max_tokens=64",
+        "cross_encoder=folder",
+        f"cross_encoder.model.path={tiny_models['cross_encoder']}",
+        "cross_encoder.max_tokens=64",
+        "cutoffs.bm25=30",
+        "cutoffs.semantic=20",
+        "tracking=none",
+    ]

@@ -60,20 +60,35 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
     if isinstance(tracking, NoTracking):
         yield Run()
         return
-    client, experiment_id, locks = _connect(tracking)
-    run_id = client.create_run(experiment_id, run_name=name, tags={**tags, "git_commit": git_commit()}).info.run_id
-    status = "KILLED"
-    with FileLock(locks / f"{run_id}.lock"):  # held as long as this process lives, see _close_dead_runs
-        try:
-            yield Run(client, run_id)
-            status = "FINISHED"
-        except Exception as error:
-            status = "FAILED"
-            client.set_tag(run_id, "error", f"{type(error).__name__}: {error}"[:5000])
-            raise
-        finally:
-            client.set_terminated(run_id, status)
-    (locks / f"{run_id}.lock").unlink(missing_ok=True)
+    with _told_in_one_line(tracking.uri):
+        client, experiment_id, locks = _connect(tracking)
+        named = {**tags, "git_commit": git_commit()}
+        run_id = client.create_run(experiment_id, run_name=name, tags=named).info.run_id
+        status = "KILLED"
+        with FileLock(locks / f"{run_id}.lock"):  # held as long as this process lives, see _close_dead_runs
+            try:
+                yield Run(client, run_id)
+                status = "FINISHED"
+            except Exception as error:
+                status = "FAILED"
+                client.set_tag(run_id, "error", without_password(f"{type(error).__name__}: {error}")[:5000])
+                raise
+            finally:
+                client.set_terminated(run_id, status)
+                (locks / f"{run_id}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_in_one_line(uri: str) -> Iterator[None]:
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, SQLAlchemyError) as error:
+        reason = without_password(str(error).strip().splitlines()[0])
+        raise UserError(f"MLflow at {without_password(uri)}: {reason}; tracking=none runs without it") from error
 
 
 def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
@@ -81,10 +96,7 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
 
     MLflow breaks its database, or logs to another experiment, when several processes create either at once.
     """
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
 
     for name in ("mlflow", "alembic"):  # they report every table that they make
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -92,14 +104,10 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
     locks.mkdir(parents=True, exist_ok=True)
     if tracking.uri.startswith("sqlite:///"):
         Path(tracking.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(locks / "first_use.lock"):
-            client = MlflowClient(tracking_uri=tracking.uri)
-            experiment_id = _experiment(client, tracking)
-            _close_dead_runs(client, experiment_id, locks)
-    except (MlflowException, SQLAlchemyError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"cannot log to MLflow at {without_password(tracking.uri)}: {reason}") from error
+    with FileLock(locks / "first_use.lock"):
+        client = MlflowClient(tracking_uri=tracking.uri)
+        experiment_id = _experiment(client, tracking)
+        _close_dead_runs(client, experiment_id, locks)
     return client, experiment_id, locks
 
 

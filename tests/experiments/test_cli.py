@@ -1,0 +1,118 @@
+"""The command line as a user meets it: help, exit codes, one line for each mistake, no traceback."""
+
+import gzip
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT, litgrade
+
+HEAVY = {
+    "torch",
+    "transformers",
+    "sentence_transformers",
+    "mlflow",
+    "ragas",
+    "irrCAC",
+    "pandas",
+    "matplotlib",
+    "openai",
+}
+
+
+def test_help_names_groups_keys_and_values(tmp_path):
+    shown = litgrade("run", "--help", cwd=tmp_path).stdout
+    assert "Usage: litgrade run" in shown
+    assert "arm: bm25, bm25_mpnet, cross_encoder, mpnet, previous" in shown
+    assert "alpha: 0.15" in shown
+
+
+def test_cfg_job_shows_the_config(tmp_path):
+    shown = litgrade("run", "--cfg", "job", "cutoffs.bm25=200", cwd=tmp_path).stdout
+    assert "bm25: 200" in shown
+
+
+def test_the_config_loads_nothing_heavy():
+    code = f"import sys, experiments.run, experiments.ablation, experiments.models; print({HEAVY!r} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src")
+    assert shown.stdout.strip() == "set()"
+
+
+def refused(*arguments, cwd, **environment) -> str:
+    done = litgrade(*arguments, cwd=cwd, check=False, **environment)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len([line for line in lines if line.startswith("litgrade: ")]) == 1
+    return lines[-1]
+
+
+@pytest.mark.parametrize("verb", ["run", "ablation"])
+def test_a_misspelt_key(tmp_path, verb):
+    assert "did you mean weights.title?" in refused(verb, "weights.titel=0.6", cwd=tmp_path)
+
+
+def test_an_unknown_verb():
+    done = subprocess.run(
+        [sys.executable, "-c", "from experiments.cli import main; main(['rum'])"],
+        cwd=ROOT / "src", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "litgrade: unknown verb 'rum': expected one of run, ablation, models; did you mean run?\n"
+
+
+def test_a_missing_folder(tmp_path, small):
+    line = refused("run", *small, f"collection.path={tmp_path / 'nowhere'}", cwd=tmp_path)
+    assert re.search(r"nowhere: no such folder; expected the folder of a collection", line)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("corpus.jsonl", b"", r"corpus.jsonl:1: the file is empty"),
+        ("qrels/test.tsv", b"query-id\tpaper\tscore\nq0\tp0\t1", r"test.tsv:1: no column corpus-id"),
+        ("qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq0\tp0\t4", r"test.tsv:2: score is '4'; expected one of 0, 1"),
+        ("corpus.jsonl.gz", gzip.compress(b"x" * 99)[:-9], r"both corpus.jsonl and corpus.jsonl.gz"),
+    ],
+)
+def test_a_wrong_file(tmp_path, small_collection, small, name, content, told):
+    import shutil
+
+    folder = tmp_path / "broken"
+    shutil.copytree(small_collection, folder)
+    (folder / name).write_bytes(content)
+    assert re.search(told, refused("run", *small, f"collection.path={folder}", "arm=bm25", cwd=tmp_path))
+
+
+def test_an_unreachable_hub_without_weights(tmp_path):
+    line = refused(
+        "run", "arm=cross_encoder", "tracking=none", cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:1"
+    )  # fmt: skip
+    assert "cannot fetch the weights of ms_marco_minilm" in line
+
+
+def test_damaged_weights(tmp_path):
+    from experiments.models import registered_models
+
+    folder = tmp_path / registered_models()["minilm"].location
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    line = refused("run", "arm=mpnet", "embedder=minilm", "tracking=none", cwd=tmp_path)
+    assert "damaged weights" in line
+    assert "litgrade models fetch minilm" in line
+    done = litgrade("models", "verify", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "minilm: damaged" in done.stdout
+
+
+def test_an_unknown_model(tmp_path):
+    assert "did you mean mpnet?" in refused("models", "fetch", "mpnt", cwd=tmp_path)
+
+
+def test_a_job_that_fails_in_a_multirun_leaves_the_others_alone(tmp_path, small):
+    done = litgrade("run", "-m", *small, "arm=bm25", "cutoffs.evaluate=10,25,15", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "evaluate=25 is above semantic=20" in done.stderr
+    assert len(list(tmp_path.glob("outputs/sweeps/*/*/*/metrics.json"))) == 2
