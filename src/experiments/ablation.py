@@ -77,7 +77,8 @@ def compare_arms(
             ours, theirs = _values(result, name), _values(results[baseline], name) if baseline in results else None
             if arm != baseline and ours and theirs:
                 areas = {query.query_id: query.area for query in result.collection.queries}
-                found[arm] = compare(ours, theirs, areas, seed=seed)
+                both = ours.keys() & theirs.keys()  # an unjudged top under metrics.unjudged=skip has no AC2
+                found[arm] = compare({q: ours[q] for q in both}, {q: theirs[q] for q in both}, areas, seed=seed)
         adjusted = holm([comparison.p_value for comparison in found.values()])
         compared |= {(name, arm): (found[arm], p) for arm, p in zip(found, adjusted, strict=True)}
     return compared
@@ -136,12 +137,23 @@ def _comparison_rows(table: Table) -> tuple[list[str], list[list[str]]]:
     return ["metric", "arm", "difference", "95% interval", "W", "queries that differ", "p", "p (Holm)"], rows
 
 
+def _exact_comparisons(table: Table) -> tuple[list[str], list[list[object]]]:
+    name = next(iter(table.results.values())).collection.name
+    rows: list[list[object]] = []
+    for (metric, arm), (c, p_holm) in table.comparisons.items():
+        numbers = [c.mean_difference, *(c.interval or (None, None)), c.w, c.n_nonzero, c.n_queries, c.p_value, p_holm]
+        rows.append([name, metric, arm, table.baseline, *numbers])
+    header = "collection metric arm baseline difference low high w n_nonzero n_queries p_value p_holm"
+    return header.split(), rows
+
+
 def _legend(table: Table) -> str:
     scores = next(iter(table.results.values())).scores
     average = "Average: mean of the area means ± mean of their standard deviations. " if len(scores.areas) > 1 else ""
     return (
-        f"{average}* p < 0.05, ** p < 0.01, *** p < 0.001 against {table.baseline}: paired Wilcoxon test over queries, "
-        "Holm-corrected over the arms of a metric. Interval: paired bootstrap, stratified by area. "
+        f"{average}* p < 0.05, ** p < 0.01, *** p < 0.001 against {table.baseline}: paired Wilcoxon signed-rank "
+        "test over queries (normal approximation, as in the paper), Holm-corrected over the arms of a metric. "
+        "Interval: paired bootstrap, stratified by area. An arm is held against the judgments of its own top papers. "
         "—: the arm has no relevance categories, hence no AC2."
     )
 
@@ -151,15 +163,15 @@ def write_table(table: Table, folder: Path) -> None:
     write_lines(folder / "table.md", [table_text(table)])
     grids = [latex(*_grid(table, name)) for name, _ in table.metrics]
     titles = [f"% {label}" for _, label in table.metrics]
-    notice = [f"% {_notice(table)}"] if _notice(table) else []
-    write_lines(folder / "table.tex", notice + [line for pair in zip(titles, grids, strict=True) for line in pair])
+    notes = [f"% {note}" for note in (_notice(table), _legend(table)) if note]
+    write_lines(folder / "table.tex", notes + [line for pair in zip(titles, grids, strict=True) for line in pair])
     collection = next(iter(table.results.values())).collection
     means = [[collection.name, *row] for row in _long_rows(table)]
     write_csv(folder / "table.csv", ["collection", "metric", "area", "arm", "mean", "sd"], means)
-    header, rows = _comparison_rows(table)
-    write_csv(folder / "comparisons.csv", ["collection", *header], [[collection.name, *row] for row in rows])
+    write_csv(folder / "comparisons.csv", *_exact_comparisons(table))
     scores = {arm: result.scores for arm, result in table.results.items()}
-    plot_arms(scores, table.metrics[:3], f"Arms on {collection.name}", _notice(table), folder / "table.png")
+    footnote = "Error bars: standard deviation over queries; of the average, the mean of the areas'. " + _notice(table)
+    plot_arms(scores, table.metrics[:3], f"Arms on {collection.name}", footnote, folder / "table.png")
 
 
 def _long_rows(table: Table) -> list[list[object]]:

@@ -5,12 +5,14 @@ An error that a user can mend is one line and exit code 2; a fault of ours is a 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 import hydra
@@ -60,6 +62,8 @@ def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[
             try:
                 task(composed)
             except UserError as error:
+                with contextlib.suppress(OSError):  # it holds something already
+                    Path(HydraConfig.get().runtime.output_dir).rmdir()
                 if HydraConfig.get().mode == RunMode.MULTIRUN:
                     raise  # the other jobs go on, and Hydra names the overrides of this one
                 _fail(str(error))

@@ -60,7 +60,12 @@ class Query:
     @property
     def expanded(self) -> str:
         """Text, keywords, domain and subject fields in one (the paper, section 4.3.1)."""
-        return " ".join([self.text, *self.keywords, *self.subject])
+        return " ".join([self.with_keywords, *self.subject])
+
+    @property
+    def with_keywords(self) -> str:
+        """Text and keywords in one: all that the earlier system asked its users for (the paper, table 3)."""
+        return " ".join([self.text, *self.keywords])
 
     @property
     def subject(self) -> tuple[str, ...]:

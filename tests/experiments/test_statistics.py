@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random as shuffling
+from statistics import stdev
 
 import numpy as np
 import pytest
@@ -106,9 +107,26 @@ def test_wilcoxon_drops_zeros_and_takes_the_smaller_rank_sum() -> None:
 
 
 def test_interval_of_two_queries_by_hand() -> None:
-    # Means of two draws from {0, 1} are 0, 1/2, 1 with probability 1/4, 1/2, 1/4: the percentiles are the ends.
+    # Means of two draws from {0, 1} are 0, 1/2, 1 with probability 1/4, 1/2, 1/4: the percentiles are the ends, spread
+    # around the mean 1/2 by sqrt(2 / (2 - 1)).
     comparison = compare({"q1": 1.0, "q2": 0.5}, {"q1": 0.0, "q2": 0.5}, {"q1": "A", "q2": "A"}, seed=1)
-    assert comparison.interval == (0.0, 1.0)
+    assert comparison.interval == pytest.approx((0.5 - 0.5 * 2**0.5, 0.5 + 0.5 * 2**0.5))
+
+
+def test_interval_of_five_areas_of_four_queries_is_as_wide_as_the_standard_error_says() -> None:
+    values = {f"q{i}": ((7 * i) % 20) / 20 for i in range(20)}
+    area_of = {query_id: f"area {i % 5}" for i, query_id in enumerate(values)}
+    areas = [[v for q, v in values.items() if area_of[q] == area] for area in sorted(set(area_of.values()))]
+    standard_error = (sum(stdev(area) ** 2 / 4 for area in areas)) ** 0.5 / 5
+    comparison = compare(values, dict.fromkeys(values, 0.0), area_of, seed=1)
+    assert comparison.interval is not None
+    assert comparison.interval[1] - comparison.interval[0] == pytest.approx(2 * 1.96 * standard_error, rel=0.08)
+
+
+def test_no_interval_where_an_area_has_a_single_query() -> None:
+    values = {"q1": 0.1, "q2": 0.4, "q3": 0.2}
+    comparison = compare(values, dict.fromkeys(values, 0.0), {"q1": "A", "q2": "A", "q3": "B"}, seed=1)
+    assert comparison.interval is None
 
 
 def test_interval_resamples_inside_the_areas_only() -> None:

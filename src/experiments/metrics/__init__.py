@@ -53,7 +53,7 @@ class Scores:
     areas: Mapping[str, Values]  #: mean over the area's queries
     areas_sd: Mapping[str, Values]  #: sample standard deviation over the area's queries; None for fewer than two
     macro: Values  #: mean of the area means
-    sd: Values  #: mean of the area standard deviations; None where no area has one
+    sd: Values  #: mean of the area standard deviations; None where an area with a mean has none
 
 
 def grade_ranking(candidates: Candidates, judgments: Mapping[str, int], unjudged: Unjudged) -> GradedRanking:
@@ -123,7 +123,7 @@ def aggregate(per_query: Mapping[str, Values], area_of: Mapping[str, str]) -> Sc
         areas=areas,
         areas_sd=areas_sd,
         macro=_summarize(areas.values(), names, _mean),
-        sd=_summarize(areas_sd.values(), names, _mean),
+        sd={name: _mean_sd(name, areas, areas_sd) for name in names},
     )
 
 
@@ -132,6 +132,12 @@ def _summarize(
 ) -> dict[str, float | None]:
     table = list(rows)
     return {name: summary([value for row in table if (value := row.get(name)) is not None]) for name in names}
+
+
+def _mean_sd(name: str, areas: Mapping[str, Values], areas_sd: Mapping[str, Values]) -> float | None:
+    sds = [areas_sd[area][name] for area, means in areas.items() if means[name] is not None]
+    known = [sd for sd in sds if sd is not None]
+    return _mean(known) if len(known) == len(sds) else None
 
 
 def _mean(values: list[float]) -> float | None:

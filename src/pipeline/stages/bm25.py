@@ -35,7 +35,7 @@ class Stage:
     epsilon: NonNegativeFloat = 0.25
 
     def __call__(self, tables: Sequence[Candidates]) -> list[Candidates]:
-        """Return the tables ranked, with columns bm25_title and bm25_abstract (separate only) and score."""
+        """Return the tables ranked, with columns bm25_title and bm25_abstract (separate only), bm25 and score."""
         indexed: tuple[Paper, ...] | None = None
         indexes: dict[str, Okapi] = {}
         positions: dict[str, int] = {}
@@ -50,7 +50,7 @@ class Stage:
 
     def _indexes(self, papers: tuple[Paper, ...]) -> dict[str, Okapi]:
         if self.index == "joined":
-            texts = {"score": [f"{paper.title} {paper.abstract}" for paper in papers]}
+            texts = {"bm25": [f"{paper.title} {paper.abstract}" for paper in papers]}
         else:
             texts = {"bm25_title": [p.title for p in papers], "bm25_abstract": [p.abstract for p in papers]}
         tokenize = TOKENIZERS[self.tokenizer]
@@ -61,10 +61,11 @@ class Stage:
 
     def _rank(self, table: Candidates, indexes: dict[str, Okapi], positions: list[int]) -> Candidates:
         query, tokenize = table.query, TOKENIZERS[self.tokenizer]
-        texts = {"bm25_title": query.text, "bm25_abstract": query.expanded, "score": query.expanded}
+        texts = {"bm25_title": query.text, "bm25_abstract": query.expanded, "bm25": query.expanded}
         columns = {column: okapi.scores(tokenize(texts[column]))[positions] for column, okapi in indexes.items()}
         if self.index == "separate":
-            columns["score"] = columns["bm25_title"] + columns["bm25_abstract"]
+            columns["bm25"] = columns["bm25_title"] + columns["bm25_abstract"]
+        columns["score"] = columns["bm25"].round(9)  # so that the order of equal scores hangs on no last bit
         if len(table) > 1 and np.ptp(columns["score"]) == 0:
             log.warning("query %s: all BM25 scores are equal, so the order of the pool is kept", query.query_id)
         return table.with_columns(**columns).ranked_by("score")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from pydantic import ConfigDict
@@ -27,6 +28,7 @@ class Stage:
     weights: Weights
     score: Score
     embedder: Encoder
+    abstract_query: Literal["expanded", "keywords"] = "expanded"  #: what abstracts are compared with
 
     def __call__(self, tables: Sequence[Candidates]) -> list[Candidates]:
         """Return the tables ranked, with columns sts_* (NaN: missing), reputation, score and initial_category.
@@ -35,15 +37,23 @@ class Stage:
         """
         papers = {paper.paper_id: paper for table in tables for paper in table.papers}
         texts = {paper_id: _paper_texts(paper) for paper_id, paper in papers.items()}
-        sides = [*texts.values(), *(_query_texts(table.query) for table in tables)]
+        sides = [*texts.values(), *(self._query_texts(table.query) for table in tables)]
         vectors = embed((side[part] for side in sides for part in self._used()), self.embedder)
         return [self._rank(table, texts, vectors) for table in tables]
 
     def _used(self) -> list[str]:
         return [part for part in PARTS if getattr(self.weights, part) > 0]
 
+    def _query_texts(self, query: Query) -> Texts:
+        return {
+            "title": query.text,
+            "abstract": query.expanded if self.abstract_query == "expanded" else query.with_keywords,
+            "keywords": ", ".join(query.keywords),
+            "disciplines": ", ".join(query.subject),
+        }
+
     def _rank(self, table: Candidates, texts: dict[str, Texts], vectors: dict[str, Encoded]) -> Candidates:
-        query, papers = _query_texts(table.query), [texts[paper.paper_id] for paper in table.papers]
+        query, papers = self._query_texts(table.query), [texts[paper.paper_id] for paper in table.papers]
         columns = {f"sts_{part}": np.full(len(table), np.nan) for part in PARTS}
         for part in self._used():
             given = [i for i, paper in enumerate(papers) if paper[part]] if query[part] else []
@@ -64,15 +74,6 @@ class Stage:
             initial_category=categorize(columns["score"], self.score),
             abstract_truncated=np.array(is_truncated, dtype=bool),
         ).ranked_by("score")
-
-
-def _query_texts(query: Query) -> Texts:
-    return {
-        "title": query.text,
-        "abstract": query.expanded,
-        "keywords": ", ".join(query.keywords),
-        "disciplines": ", ".join(query.subject),
-    }
 
 
 def _paper_texts(paper: Paper) -> Texts:

@@ -169,10 +169,11 @@ def test_sd_is_that_of_a_sample_and_macro_sd_the_mean_of_the_areas_sds() -> None
     assert scores.sd["map"] == pytest.approx(mean([stdev([0.1, 0.5, 0.9]), stdev([0.2, 0.4])]))
 
 
-def test_area_of_one_query_has_no_sd_and_stays_out_of_the_macro_sd() -> None:
+def test_area_of_one_query_has_no_sd_and_leaves_the_average_without_one() -> None:
     scores = aggregate({"q1": {"map": 0.1}, "q2": {"map": 0.5}, "q3": {"map": 0.9}}, {"q1": "A", "q2": "A", "q3": "B"})
     assert scores.areas_sd["B"]["map"] is None
-    assert scores.sd["map"] == pytest.approx(stdev([0.1, 0.5]))
+    assert scores.areas_sd["A"]["map"] == pytest.approx(stdev([0.1, 0.5]))
+    assert scores.sd["map"] is None  # the sd of one area is not that of the average
 
 
 def test_one_query_in_all_has_no_sd_at_all() -> None:

@@ -1,0 +1,100 @@
+"""Show speed and memory in ratios, on made-up texts.
+
+Run it with ``.venv/bin/python scripts/benchmark.py``. Seconds differ between machines; how many times faster one way
+is than another says more.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rank_bm25 import BM25Okapi
+
+from experiments.metrics.agreement import gwet_ac2, gwet_ac2_batch
+from experiments.models import registered_models
+from experiments.tables import markdown
+from pipeline.embedding import embed
+from pipeline.encoding import Encoder
+from pipeline.okapi import Okapi
+
+N_DOCUMENTS, N_QUERIES, N_TABLES, N_TEXTS = 20_000, 20, 500, 300
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the shortest wall time of three."""
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def megabytes(work: Callable[[], object]) -> float:
+    """Return the peak of memory that Python and numpy allocate."""
+    tracemalloc.start()
+    kept = work()
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    del kept
+    return peak
+
+
+def bm25_rows() -> list[list[str]]:
+    """Compare index and query times, and memory, of rank_bm25 with the sparse index."""
+    draw = random.Random(0)  # noqa: S311 (texts, not secrets)
+    vocabulary = [f"w{int(draw.paretovariate(0.6))}" for _ in range(30_000)]
+    documents = [draw.choices(vocabulary, k=150) for _ in range(N_DOCUMENTS)]
+    queries = [draw.choices(vocabulary, k=12) for _ in range(N_QUERIES)]
+    dense, ours = BM25Okapi(documents), Okapi(documents, 1.5, 0.75, 0.25)
+    pairs = {
+        "BM25 index, s": (seconds(lambda: BM25Okapi(documents)), seconds(lambda: Okapi(documents, 1.5, 0.75, 0.25))),
+        f"BM25 {N_QUERIES} queries, s": (
+            seconds(lambda: [dense.get_scores(query) for query in queries]),
+            seconds(lambda: [ours.scores(query) for query in queries]),
+        ),
+        "BM25 peak memory of indexing, MB": (
+            megabytes(lambda: BM25Okapi(documents)),
+            megabytes(lambda: Okapi(documents, 1.5, 0.75, 0.25)),
+        ),
+    }
+    return [row(name, "rank_bm25", *pair) for name, pair in pairs.items()]
+
+
+def agreement_row() -> list[str]:
+    """Compare irrCAC, table by table, with the vectorized form."""
+    ratings = np.random.default_rng(0).integers(0, 4, size=(N_TABLES, 10, 2)).astype(float)
+    one_by_one = seconds(lambda: [gwet_ac2(table) for table in ratings])
+    return row(f"AC2 of {N_TABLES} tables, s", "irrCAC", one_by_one, seconds(lambda: gwet_ac2_batch(ratings)))
+
+
+def store_rows() -> list[list[str]]:
+    """Embed texts with MiniLM, then again out of the store; nothing where its weights were not fetched."""
+    model = registered_models()["minilm"]
+    if not model.location.exists():
+        return []
+    draw = random.Random(0)  # noqa: S311
+    texts = [" ".join(draw.choices(["gene", "cell", "wing", "flow", "law"], k=100)) for _ in range(N_TEXTS)]
+    with tempfile.TemporaryDirectory() as folder:
+        encoder = Encoder(model=model, store=Path(folder) / "v.sqlite", max_tokens=256)
+        started = time.perf_counter()
+        embed(texts, encoder)
+        first = time.perf_counter() - started
+        again = seconds(lambda: embed(texts, encoder))
+    return [row(f"{N_TEXTS} abstracts embedded by MiniLM, s", "the first time", first, again)]
+
+
+def row(what: str, other: str, theirs: float, ours: float) -> list[str]:
+    """Return one line of the table."""
+    return [what, other, f"{theirs:.3g}", f"{ours:.3g}", f"{theirs / ours:.1f}"]
+
+
+if __name__ == "__main__":
+    rows = [*bm25_rows(), agreement_row(), *store_rows()]
+    print(markdown(["work", "compared with", "theirs", "ours", "theirs / ours"], rows))  # noqa: T201

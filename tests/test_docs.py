@@ -1,0 +1,94 @@
+"""Each command in README and docs runs, and the table in README is what the command prints."""
+
+import csv
+import re
+import shlex
+
+import pytest
+
+from conftest import ROOT, SHARED, litgrade
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMANDS = sorted({line for page in PAGES for block in BLOCK.findall(page.read_text()) for line in block.splitlines()})
+MODELS = ROOT / "outputs" / "models"
+
+
+def commands(start: str) -> list[str]:
+    return [command for command in COMMANDS if command.startswith(start)]
+
+
+def test_every_command_is_of_a_kind_that_is_tested():
+    kinds = ("make ", ".venv/bin/litgrade ", ".venv/bin/python scripts/benchmark.py")
+    assert [command for command in COMMANDS if not command.startswith(kinds)] == []
+    assert commands("make ")
+    assert commands(".venv/bin/litgrade run")
+
+
+@pytest.mark.parametrize("command", commands("make "))
+def test_make_targets_exist(command):
+    import subprocess
+
+    target = command.removeprefix("make ")
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert f"{target}: " in (ROOT / "Makefile").read_text()
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One store for all commands, so that the demo collection is embedded once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize("command", commands(".venv/bin/litgrade "))
+def test_litgrade_commands_run(command, tmp_path, small_collection, cache):
+    """With the small model in place of the large one: embedding takes minutes, and is tested elsewhere."""
+    command = command.replace("FOLDER", str(small_collection))
+    if "../shared" in command:
+        if not SHARED.is_dir():
+            pytest.skip("the shared collections (../shared/data) are not here")
+        command = command.replace("../shared", str(SHARED))
+    verb, *rest = shlex.split(command)[1:]
+    if verb in {"run", "ablation"} and "--help" not in rest:
+        if "arm=bm25" not in rest and "experiment=bm25_baseline" not in rest:
+            if "../shared" in command or str(SHARED) in command:
+                rest += ["--cfg", "job"]  # composed only: these take minutes, see docs/results.md
+            elif not list(MODELS.glob("minilm-*")):
+                pytest.skip("the weights of minilm are not here; make test fetches them")
+            else:
+                rest += [] if "embedder=minilm" in rest else ["embedder=minilm"]
+        rest += ["tracking=none", f"paths.models={MODELS}", f"paths.cache={cache}"]
+    assert litgrade(verb, *rest, cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:1").stdout
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_nothing_names_a_place_of_one_machine():
+    for path in [*PAGES, *ROOT.glob("conf/**/*.yaml"), *ROOT.glob("src/**/*.py"), ROOT / "Makefile"]:
+        assert not re.search(r"/(work|home|root)/", path.read_text(encoding="utf-8")), path
+
+
+def test_the_table_in_readme_is_what_make_ablation_prints():
+    made = sorted(ROOT.glob("outputs/ablations/*/*/table.csv"))
+    if not made:
+        pytest.skip("no ablation was run here; make ablation makes the table to compare with")
+    with made[-1].open(encoding="utf-8") as file:
+        average = [row for row in csv.DictReader(file) if row["area"] == "Average"]
+    if {row["collection"] for row in average} != {"demo (made up)"}:
+        pytest.skip("the last ablation here was on another collection")
+    rows = [line.strip("| ").split(" | ") for line in (ROOT / "README.md").read_text().splitlines() if "±" in line]
+    shown = {
+        (cells[0], metric): cell
+        for cells in rows
+        for metric, cell in zip(("ac2", "ndcg_at_10", "ndcg_top_at_10"), cells[1:], strict=True)
+    }
+    for row in average:
+        if (row["arm"], row["metric"]) in shown:
+            cell = f"{float(row['mean']):.3f} ± {float(row['sd']):.3f}" if row["mean"] else "—"
+            assert shown.pop((row["arm"], row["metric"])) == cell
+    assert shown == {}
