@@ -53,7 +53,7 @@ def test_litgrade_commands_run(command, tmp_path, small_collection, cache):
     if verb in {"run", "ablation"} and "--help" not in rest:
         if "arm=bm25" not in rest and "experiment=bm25_baseline" not in rest:
             if "../shared" in command or str(SHARED) in command:
-                rest += ["--cfg", "job"]  # composed only: these take minutes, see docs/results.md
+                rest = ["--cfg", "job", *rest]  # composed only: these take minutes, see docs/results.md
             elif not list(MODELS.glob("minilm-*")):
                 pytest.skip("the weights of minilm are not here; make test fetches them")
             else:
