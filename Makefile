@@ -33,6 +33,7 @@ lint: $(READY) ## check style, formatting and types
 	$(BIN)/mypy
 
 ui: $(READY) ## look at the runs in the MLflow UI on http://127.0.0.1:5000
+	@echo 'Open http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning (Ctrl-C ends it)'
 	MLFLOW_DISABLE_TELEMETRY=true $(BIN)/mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db --workers 1
 
 clean: ## remove .venv and tool caches; outputs/ stays

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from experiments.config import Mlflow, NoTracking
-from pipeline.errors import UserError
+from pipeline.errors import UserError, first_line
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -87,7 +87,7 @@ def _told_in_one_line(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, SQLAlchemyError) as error:
-        reason = without_password(str(error).strip().splitlines()[0])
+        reason = without_password(first_line(error))
         raise UserError(f"MLflow at {without_password(uri)}: {reason}; tracking=none runs without it") from error
 
 

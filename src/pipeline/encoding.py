@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
 
 from pipeline.cache import Encoded, VectorStore, content_key
-from pipeline.errors import UserError
+from pipeline.errors import UserError, first_line
 from pipeline.models import ModelFiles, verified_folder
 from pipeline.progress import progress
 
@@ -101,8 +101,7 @@ def _load(load: Load, encoder: Encoder, device: str) -> Network:
     try:
         network = load(folder, encoder.precision, device)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"model {encoder.model.name}: cannot load {folder}: {reason}") from error
+        raise UserError(f"model {encoder.model.name}: cannot load {folder}: {first_line(error)}") from error
     if encoder.max_tokens > network.tokenizer.model_max_length:
         limit = network.tokenizer.model_max_length
         raise UserError(f"max_tokens={encoder.max_tokens}: model {encoder.model.name} reads at most {limit} tokens")
@@ -126,6 +125,8 @@ def _compute(texts: dict[bytes, Text], encoder: Encoder, network: Network) -> It
                 rows = {name: [values[i] for i in some] for name, values in cut.items()}
                 padded = network.tokenizer.pad(rows, padding="max_length", max_length=length, return_tensors="pt")
                 values = network.forward(padded)
+                if not np.isfinite(values).all():
+                    raise UserError(f"model {encoder.model.name}: values that are no numbers; try precision=fp32")
                 for i, row in zip(some, values, strict=True):
                     done[keys[i]] = Encoded(row, is_truncated=len(tokens["input_ids"][i]) > encoder.max_tokens)
                 if len(done) >= _TEXTS_A_WRITE:

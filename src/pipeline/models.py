@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
-from pipeline.errors import WeightsError
+from pipeline.errors import WeightsError, first_line
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _fetch_into(model: ModelFiles, target: Path) -> None:
         try:
             bring(model, target)
         except (httpx.HTTPError, OSError, WeightsError) as error:
-            reasons.append(f"{origin}: {str(error).splitlines()[0]}")
+            reasons.append(f"{origin}: {first_line(error)}")
         else:
             return
     raise WeightsError(
