@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from experiments import cli
 from experiments.config import config_dir
 from experiments.tables import markdown
-from pipeline.errors import UserError, WeightsError, did_you_mean
+from pipeline.errors import UserError, did_you_mean
 from pipeline.models import ModelFiles, damaged_files, fetch
 
 _GROUPS = ("embedder", "cross_encoder")  # config groups whose files register a model
@@ -80,7 +80,7 @@ def _verify(models: list[ModelFiles]) -> None:
         faults += [f"{fault}; mend with: litgrade models fetch {model.name}" for fault in found]
         print(f"{model.name}: {_state(model)}")  # noqa: T201
     if faults:
-        raise WeightsError("\n".join(faults))
+        raise UserError("\n".join(faults))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def write_folder(result: RunResult, folder: Path) -> None:
     settings = public_settings(result.config)
     write_lines(folder / "config.yaml", [yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).rstrip()])
     rows = (row for table in result.rankings for row in table.rows())
-    write_lines(folder / "ranking.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
+    write_lines(folder / "ranking.jsonl", (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows))
     write_lines(folder / "run.trec", _trec_lines(result))
     names = list(result.scores.macro)
     areas = {query.query_id: query.area for query in result.collection.queries}
@@ -96,7 +96,7 @@ def write_folder(result: RunResult, folder: Path) -> None:
         [[result.collection.name, query_id, areas[query_id], *map(values.get, names)] for query_id, values in queries],
     )
     named = {"collection": result.collection.name, **asdict(result.scores), "counts": result.counts}
-    write_lines(folder / "metrics.json", [json.dumps(named, indent=1)])
+    write_lines(folder / "metrics.json", [json.dumps(named, indent=1, allow_nan=False)])
 
 
 def _trec_lines(result: RunResult) -> Iterator[str]:

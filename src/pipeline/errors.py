@@ -11,7 +11,7 @@ class UserError(Exception):
 
 
 class WeightsError(UserError):
-    """Model weights are missing and cannot be fetched, or are damaged."""
+    """Model weights are missing and cannot be fetched."""
 
 
 def first_line(error: Exception) -> str:

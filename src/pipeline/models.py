@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
-from pipeline.errors import WeightsError, first_line
+from pipeline.errors import UserError, WeightsError, first_line
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def verified_folder(model: ModelFiles) -> Path:
     if not model.location.exists():
         fetch(model)
     if faults := damaged_files(model):
-        raise WeightsError(f"damaged weights: {faults[0]}; mend them with: litgrade models fetch {model.name}")
+        raise UserError(f"damaged weights: {faults[0]}; mend them with: litgrade models fetch {model.name}")
     return model.location
 
 
