@@ -34,7 +34,8 @@ def test_many_keys_in_one_call(tmp_path):
     store = VectorStore(tmp_path / "v.sqlite")
     keys = [content_key(i) for i in range(2000)]
     store.write({key: entry(i) for i, key in enumerate(keys)})
-    assert [store.read(keys)[key].values[0] for key in keys] == list(range(2000))
+    found = store.read(keys)
+    assert [found[key].values[0] for key in keys] == list(range(2000))
 
 
 def write_some(path, worker):

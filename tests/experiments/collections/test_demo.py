@@ -120,7 +120,7 @@ def test_queries_are_four_an_area_and_complete(demo: Collection) -> None:
 
 
 def test_collection_says_that_it_is_made_up(demo: Collection) -> None:
-    assert demo.name == "demo"
+    assert demo.name == "demo (made up)"
     assert demo.notice is not None
     assert "made up for demonstration" in demo.notice
     assert "nothing about real performance" in demo.notice
