@@ -158,7 +158,7 @@ def write_table(table: ArmTable, folder: Path) -> None:
     write_csv(folder / "table.csv", ["collection", "metric", "area", "arm", "mean", "sd"], _long_rows(table))
     write_csv(folder / "comparisons.csv", *_exact_comparisons(table))
     scores = {arm: result.scores for arm, result in table.results.items()}
-    footnote = "Error bars: standard deviation over queries; of the average, the mean of the areas'. " + _notice(table)
+    footnote = "Error bars: standard deviation over queries; of the average, the mean of the areas'.\n" + _notice(table)
     plot_arms(scores, table.metrics[:-1], f"Arms on {collection.name}", footnote, folder / "table.png")
 
 
