@@ -81,6 +81,7 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
 @contextmanager
 def _told_in_one_line(uri: str) -> Iterator[None]:
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # MLflow's seven take minutes on a dead server
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
