@@ -35,7 +35,8 @@ def make_table(
     arms: Sequence[str], results: Mapping[str, RunResult], not_run: Mapping[str, str], baseline: str, seed: int
 ) -> ArmTable:
     """Compare the arms and put the table together; ``results`` holds at least one arm."""
-    metrics = _shown_metrics(next(iter(results.values())).config.cutoffs.evaluate)
+    shown = _shown_metrics(next(iter(results.values())).config.cutoffs.evaluate)
+    metrics = [m for m in shown if any(result.scores.macro[m[0]] is not None for result in results.values())]
     comparisons = _compare_arms(results, baseline, metrics[:-1], seed)
     return ArmTable(arms, results, not_run, baseline, metrics, comparisons)
 
@@ -75,7 +76,7 @@ def _values(result: RunResult, name: str) -> dict[str, float]:
 
 def table_text(table: ArmTable) -> str:
     """Return the whole report as Markdown: a table a metric, the comparisons, and notes."""
-    parts = [_notice(table)] if _notice(table) else []
+    parts = [f"Arms on {table.any_result.collection.name}", *([_notice(table)] if _notice(table) else [])]
     for name, label in table.metrics:
         parts += [f"**{label}**", markdown(*_grid(table, name))]
     parts += [f"**Against {table.baseline}**", markdown(*_comparison_rows(table)), _legend(table)]
@@ -143,7 +144,7 @@ def _legend(table: ArmTable) -> str:
         f"{average}* p < 0.05, ** p < 0.01, *** p < 0.001 against {table.baseline}: paired Wilcoxon signed-rank "
         "test over queries (normal approximation, as in the paper), Holm-corrected over the arms of a metric. "
         "Interval: paired bootstrap, stratified by area. An arm is held against the judgments of its own top papers. "
-        "—: the arm has no relevance categories, hence no AC2."
+        "—: no value; an arm without relevance categories has no AC2, an area with a single query gives no interval."
     )
 
 

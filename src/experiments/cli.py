@@ -21,7 +21,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from experiments.config import config_dir
-from experiments.explain import CONFIG_ERRORS, explain_config_error
+from experiments.explain import CONFIG_ERRORS, explain_config_error, explain_os_error
 from pipeline.errors import UserError, did_you_mean
 
 VERBS = {
@@ -49,6 +49,12 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error))
     except CONFIG_ERRORS as error:
         _fail(explain_config_error(error, rest, config_dir()))
+    except OSError as error:
+        _fail(explain_os_error(error))
+    except ValueError as error:
+        if "Config group override" not in str(error):  # Hydra's word for GROUP=null, of no kind of its own
+            raise
+        _fail(f"{error}; name one of the group's choices")
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -61,12 +67,12 @@ def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[
         def told(composed: DictConfig) -> None:
             try:
                 task(composed)
-            except UserError as error:
+            except (UserError, OSError) as error:
                 with contextlib.suppress(OSError):  # it holds something already
                     Path(HydraConfig.get().runtime.output_dir).rmdir()
                 if HydraConfig.get().mode == RunMode.MULTIRUN:
                     raise  # the other jobs go on, and Hydra names the overrides of this one
-                _fail(str(error))
+                _fail(explain_os_error(error) if isinstance(error, OSError) else str(error))
 
         main: Callable[[], None] = hydra.main(
             version_base="1.3", config_path=str(config_dir()), config_name=config_name

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from experiments import collections
 from experiments.collections import Loader
@@ -18,6 +22,10 @@ from pipeline.encoding import Encoder
 from pipeline.errors import UserError, did_you_mean
 from pipeline.scoring import Score, Weights
 from pipeline.stages import Stage, bm25, build_stage
+
+log = logging.getLogger(__name__)
+
+Count = Annotated[int, Field(gt=0, strict=True)]  #: strict: true is no 1
 
 
 class Section(BaseModel):
@@ -38,10 +46,10 @@ class Arm(Section):
 class Cutoffs(Section):
     """How many papers are kept after each stage, and how many are evaluated."""
 
-    bm25: PositiveInt
-    semantic: PositiveInt
-    evaluate: PositiveInt
-    depth: PositiveInt
+    bm25: Count
+    semantic: Count
+    evaluate: Count
+    depth: Count
 
     @model_validator(mode="after")
     def _evaluate_what_is_kept(self) -> Cutoffs:
@@ -131,6 +139,26 @@ class RunConfig(Section):
                 raise UserError(explain_validation(error, within=f"arm.stages.{i}.{name}")) from error
         return built
 
+    def encoders(self) -> list[Encoder]:
+        """Return the models that the arm runs, in order."""
+        parts = [getattr(stage, name, None) for _, stage in self.stages() for name in ("embedder", "encoder")]
+        return [part for part in parts if isinstance(part, Encoder)]
+
+
+def unread_overrides(composed: DictConfig, overrides: Sequence[str]) -> list[str]:
+    """Return the overrides of stage settings that the stages of the arm do not refer to."""
+    read = re.findall(r"\$\{([\w.]+)", OmegaConf.to_yaml(composed.arm))
+    unread = []
+    for override in overrides:
+        key = override.lstrip("+~").split("=")[0]
+        known = any(f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.") for name in read)
+        if key.split(".")[0] in _STAGE_SETTINGS and not known:
+            unread.append(override)
+    return unread
+
+
+_STAGE_SETTINGS = {"bm25", "weights", "score", "embedder", "cross_encoder"}
+
 
 def config_dir() -> Path:
     """Return the folder of the config files: conf/ of the checkout, or its copy in an installed package."""
@@ -147,6 +175,9 @@ def read_config(composed: DictConfig) -> RunConfig:
         config = RunConfig.model_validate(plain)
     except ValidationError as error:
         raise UserError(explain_validation(error)) from error
+    if HydraConfig.initialized():
+        for override in unread_overrides(composed, HydraConfig.get().overrides.task):
+            log.warning("%s has no effect on arm %s", override, config.arm.name)
     config.loader()  # a wrong setting is told before any work
     config.stages()
     return config

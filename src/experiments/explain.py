@@ -39,6 +39,12 @@ def _fault(fault: Any, within: str) -> str:
     return f"{key}={given}: {allowed.replace('Input should be', 'expected')}{near}"
 
 
+def explain_os_error(error: OSError) -> str:
+    """Return one line for a file or folder that cannot be used."""
+    where = error.filename if error.filename is not None else "a file"
+    return f"{where}: {error.strerror or error}; check the paths in the config and hydra.run.dir"
+
+
 def explain_config_error(error: Exception, overrides: Sequence[str], config_dir: Path) -> str:
     """Return one line for what Hydra or OmegaConf refused on this command line."""
     text = str(error)

@@ -43,7 +43,7 @@ def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResu
     """Run, measure, write to ``folder`` and log, with these tags on the run."""
     collection = config.loader().load()
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
-    named["model"] = config.embedder.model.name
+    named["model"] = ", ".join(encoder.model.name for encoder in config.encoders()) or "none"
     with tracked_run(config.tracking, f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
         write_folder(result, folder)
@@ -121,8 +121,15 @@ def _params(result: RunResult) -> dict[str, object]:
         del settings[encoder]["model"]["files"]
     settings["embedder"]["model"]["fingerprint"] = result.config.embedder.model.fingerprint
     settings["collection"] |= {"name": result.collection.name, "fingerprint": result.collection.fingerprint}
-    settings["arm"]["stages"] = " > ".join(next(iter(entry)) for entry in result.config.arm.stages)
+    settings["arm"]["stages"] = " > ".join(_stage_text(entry) for entry in result.config.arm.stages)
     return flatten({**settings, "counts": result.counts})
+
+
+def _stage_text(entry: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a stage as ``cut(keep=50)``: what the arm really ran with, whatever the groups above say."""
+    ((name, settings),) = entry.items()
+    flat = flatten({key: value for key, value in settings.items() if key not in {"embedder", "encoder"}})
+    return f"{name}({', '.join(f'{key}={value}' for key, value in flat.items())})"
 
 
 def _metrics(result: RunResult) -> dict[str, float]:
@@ -146,7 +153,8 @@ def summary_lines(result: RunResult) -> list[str]:
 def sweep_tags() -> dict[str, str]:
     """Return the tag that ties the jobs of one Hydra multirun."""
     settings = HydraConfig.get()
-    return {"sweep_id": Path(settings.sweep.dir).name} if settings.mode == RunMode.MULTIRUN else {}
+    folder = Path(settings.sweep.dir)
+    return {"sweep_id": f"{folder.parent.name}-{folder.name}"} if settings.mode == RunMode.MULTIRUN else {}
 
 
 @cli.job("config")

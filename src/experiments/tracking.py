@@ -152,18 +152,16 @@ def without_password(uri: str) -> str:
 
 
 def git_commit() -> str:
-    """Return the commit of this code, with ``-dirty`` where files differ from it; ``unknown`` outside a checkout."""
-    here = Path(__file__).parent
+    """Return the commit of this code, with ``-dirty`` where files differ or are new; ``unknown`` outside a checkout."""
     try:
-        done = subprocess.run(  # noqa: S603
-            ["git", "-C", str(here), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain") else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)  # noqa: S603
     return done.stdout.strip()
 
 

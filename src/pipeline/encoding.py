@@ -68,9 +68,9 @@ def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> li
     store = VectorStore(encoder.store)
     known = store.read(keys)
     missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    log.info("%s: %d of %d texts to compute", what, len(missing), len(set(keys)))
     if missing:
         network = _load(load, encoder, device)
+        log.info("%s: %d of %d texts to compute", what, len(missing), len(set(keys)))
         with progress(len(missing), what) as step:
             for batch in _compute(missing, encoder, network):
                 store.write(batch)
@@ -89,7 +89,7 @@ def _device(wanted: Literal["auto", "cpu", "cuda"]) -> str:
     if torch.cuda.is_available():
         return "cuda"
     if wanted == "cuda":
-        raise UserError("device=cuda: no CUDA device found; use device=cpu or device=auto")
+        raise UserError("device=cuda: no CUDA device found; expected auto or cpu")
     return "cpu"
 
 

@@ -86,6 +86,21 @@ def test_a_wrong_file(tmp_path, small_collection, small, name, content, told):
     assert re.search(told, refused("run", *small, f"collection.path={folder}", "arm=bm25", cwd=tmp_path))
 
 
+@pytest.mark.parametrize("key", ["hydra.run.dir", "tracking.artifacts"])
+def test_a_file_where_a_folder_belongs(tmp_path, key):
+    (tmp_path / "file").write_text("")
+    assert "check the paths in the config" in refused("run", "arm=bm25", f"{key}=file", cwd=tmp_path)
+
+
+def test_a_group_without_a_choice(tmp_path):
+    assert "name one of the group's choices" in refused("run", "weights=null", cwd=tmp_path)
+
+
+def test_a_setting_without_effect_is_told(tmp_path, small):
+    done = litgrade("run", *small, "arm=bm25", "weights.alpha=0", cwd=tmp_path)
+    assert "weights.alpha=0 has no effect on arm bm25" in done.stderr
+
+
 def test_an_unreachable_hub_without_weights(tmp_path):
     line = refused(
         "run", "arm=cross_encoder", "tracking=none", cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:1"

@@ -4,7 +4,7 @@ import hydra
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import RunConfig, config_dir, read_config
+from experiments.config import RunConfig, config_dir, read_config, unread_overrides
 from experiments.explain import explain_config_error, known_keys
 from pipeline.errors import UserError
 
@@ -61,6 +61,9 @@ def test_the_previous_system_has_no_disciplines_and_no_reputation():
         ("weights.citations=0.5", "citations 0.5 + impact_factor 0.4 sum to 0.9, expected 1"),
         ("cutoffs.bm25=0", "cutoffs.bm25=0: expected a number greater than 0"),
         ("cutoffs.bm25=ten", "cutoffs.bm25=ten: expected a valid integer"),
+        ("cutoffs.bm25=true", "cutoffs.bm25=True: expected a valid integer"),
+        ("bm25.k1=inf", "bm25.k1=inf: expected a finite number"),
+        ("weights.alpha=nan", "weights.alpha=nan: expected a number"),
         ("cutoffs.evaluate=60", "cutoffs: evaluate=60 is above semantic=50; expected at most that"),
         ("bm25.index=joind", "bm25.index=joind: expected 'separate' or 'joined'; did you mean joined?"),
         ("embedder.precision=int8", "embedder.precision=int8: expected 'fp32' or 'bf16'"),
@@ -102,6 +105,21 @@ def test_what_hydra_refuses_is_told_in_one_line(override, line):
     told = explain_config_error(refused.value, [override], config_dir())
     assert line in told
     assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("arm", "unread"),
+    [
+        ("bm25_mpnet", ["cross_encoder=folder"]),
+        ("bm25", ["weights.alpha=0", "+embedder.x=1", "score.normalize=clip", "cross_encoder=folder"]),
+        ("previous", ["bm25.k1=2", "weights.alpha=0", "score.normalize=clip", "cross_encoder=folder"]),
+    ],
+)
+def test_settings_that_the_arm_does_not_read_are_found(arm, unread):
+    overrides = ["bm25.k1=2", "weights.alpha=0", "+embedder.x=1", "score.normalize=clip", "cross_encoder=folder",
+                 "cutoffs.bm25=200", "collection=demo", f"arm={arm}", "metrics.min_grade=2"]  # fmt: skip
+    with initialize_config_dir(str(config_dir()), version_base="1.3"):
+        assert unread_overrides(compose("config", overrides=[f"arm={arm}"]), overrides) == unread
 
 
 def test_every_key_of_the_defaults_is_known():

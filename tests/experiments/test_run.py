@@ -60,7 +60,8 @@ def test_one_row_tells_the_whole_story(finished):
     rows = [json.loads(line) for line in (finished[0] / "ranking.jsonl").read_text().splitlines()]
     assert set(rows[0]) == {
         "query_id", "rank", "paper_id", "title", "bm25_title", "bm25_abstract", "bm25", "sts_title", "sts_abstract",
-        "sts_keywords", "sts_disciplines", "sts", "reputation", "score", "initial_category", "abstract_truncated",
+        "sts_keywords", "sts_disciplines", "sts", "reputation", "raw_score", "score", "initial_category",
+        "abstract_truncated",
     }  # fmt: skip
     assert [row["rank"] for row in rows[:20]] == list(range(1, 21))
     assert rows[0]["sts_disciplines"] is None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import ConfigDict, NonNegativeFloat
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.candidates import Candidates
@@ -17,6 +17,8 @@ from pipeline.scoring import Fraction
 from pipeline.tokenizers import TOKENIZERS, Tokenizer
 
 log = logging.getLogger(__name__)
+
+Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]  #: or 0
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -30,9 +32,9 @@ class Stage:
 
     index: Literal["separate", "joined"] = "separate"
     tokenizer: Tokenizer = "words"
-    k1: NonNegativeFloat = 1.5
+    k1: Positive = 1.5
     b: Fraction = 0.75
-    epsilon: NonNegativeFloat = 0.25
+    epsilon: Positive = 0.25
 
     def __call__(self, tables: Sequence[Candidates]) -> list[Candidates]:
         """Return the tables ranked, with columns bm25_title and bm25_abstract (separate only), bm25 and score."""

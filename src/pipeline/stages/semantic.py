@@ -31,9 +31,10 @@ class Stage:
     abstract_query: Literal["expanded", "keywords"] = "expanded"  #: what abstracts are compared with
 
     def __call__(self, tables: Sequence[Candidates]) -> list[Candidates]:
-        """Return the tables ranked, with columns sts_* (NaN: missing), reputation, score and initial_category.
+        """Return the tables ranked, with columns sts_* (NaN: missing), reputation, scores and initial_category.
 
-        ``abstract_truncated`` tells whose abstract is longer than the embedder's window.
+        ``raw_score`` is S before normalization, ``score`` after it; ``abstract_truncated`` tells whose abstract is
+        longer than the embedder's window.
         """
         papers = {paper.paper_id: paper for table in tables for paper in table.papers}
         texts = {paper_id: _paper_texts(paper) for paper_id, paper in papers.items()}
@@ -66,8 +67,8 @@ class Stage:
         columns["reputation"] = reputation(
             _numbers(table, "citation_count"), _numbers(table, "impact_factor"), self.weights
         )
-        raw = final_score(columns["sts"], columns["reputation"], self.weights.alpha)
-        columns["score"] = normalize(raw, self.score.normalize).round(9)
+        columns["raw_score"] = final_score(columns["sts"], columns["reputation"], self.weights.alpha)
+        columns["score"] = normalize(columns["raw_score"], self.score.normalize).round(9)
         is_truncated = [p["abstract"] in vectors and vectors[p["abstract"]].is_truncated for p in papers]
         return table.with_columns(
             **columns,
