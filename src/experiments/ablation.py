@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import NonNegativeInt, ValidationError, model_validator
 
 from experiments import cli
-from experiments.arm_table import ArmTable, make_table, table_text, write_table
+from experiments.arm_table import FILES, ArmTable, make_table, table_text, write_table
 from experiments.config import RunConfig, Section, read_config
 from experiments.explain import explain_validation
 from experiments.run import perform
@@ -83,7 +83,7 @@ def _log_summary(table: ArmTable, folder: Path, sweep: Mapping[str, str]) -> Non
     with tracked_run(config.tracking, f"ablation {name}", {**sweep, "kind": "summary", "collection": name}) as run:
         means = {f"{arm}/{m}": r.scores.macro[m] for arm, r in table.results.items() for m, _ in table.metrics}
         run.log({"arms": ", ".join(table.results)}, {k: v for k, v in means.items() if v is not None}, {})
-        run.log_files(folder)
+        run.log_files(folder, FILES)
 
 
 if __name__ == "__main__":

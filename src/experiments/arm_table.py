@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.files import write_lines
-from experiments.metrics import Scores
-from experiments.plots import AVERAGE, plot_arms
+from experiments.plots import AVERAGE, mean_and_sd, plot_arms
 from experiments.run import RunResult
 from experiments.statistics import Comparison, compare, holm
 from experiments.tables import latex, markdown, write_csv
+
+#: The files of ``write_table``.
+FILES = ("table.md", "table.tex", "table.csv", "comparisons.csv", "table.png")
 
 
 @dataclass(frozen=True)
@@ -94,21 +96,16 @@ def _grid(table: ArmTable, name: str) -> tuple[list[str], list[list[str]]]:
     areas = list(table.any_result.scores.areas)
     rows = [[area, *(_cell(table, arm, area, name) for arm in table.arms)] for area in areas]
     if len(areas) > 1:
-        rows.append([AVERAGE, *(_cell(table, arm, AVERAGE, name) for arm in table.arms)])
+        rows.append([AVERAGE, *(_cell(table, arm, None, name) for arm in table.arms)])
     rows[-1][1:] = [cell + _marks(table, arm, name) for cell, arm in zip(rows[-1][1:], table.arms, strict=True)]
     return ["area", *table.arms], rows
 
 
-def _cell(table: ArmTable, arm: str, area: str, name: str) -> str:
+def _cell(table: ArmTable, arm: str, area: str | None, name: str) -> str:
     if arm in table.not_run:
         return "not run"
-    mean, sd = _mean_and_sd(table.results[arm].scores, area, name)
+    mean, sd = mean_and_sd(table.results[arm].scores, area, name)
     return "—" if mean is None else f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
-
-
-def _mean_and_sd(scores: Scores, area: str, name: str) -> tuple[float | None, float | None]:
-    means, sds = (scores.macro, scores.sd) if area == AVERAGE else (scores.areas[area], scores.areas_sd[area])
-    return means[name], sds[name]
 
 
 def _marks(table: ArmTable, arm: str, name: str) -> str:
@@ -165,8 +162,8 @@ def write_table(table: ArmTable, folder: Path) -> None:
 
 def _long_rows(table: ArmTable) -> list[list[object]]:
     return [
-        [result.collection.name, name, area, arm, *_mean_and_sd(result.scores, area, name)]
+        [result.collection.name, name, AVERAGE if area is None else area, arm, *mean_and_sd(result.scores, area, name)]
         for name, _ in table.metrics
         for arm, result in table.results.items()
-        for area in [*result.scores.areas, AVERAGE]
+        for area in [*result.scores.areas, None]
     ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import io
+import logging
 import os
 import signal
 import sys
@@ -22,7 +24,11 @@ from omegaconf import DictConfig
 
 from experiments.config import config_dir
 from experiments.explain import CONFIG_ERRORS, explain_config_error, explain_os_error
-from pipeline.errors import UserError, did_you_mean
+from pipeline.errors import UserError, did_you_mean, without_secrets
+
+log = logging.getLogger(__name__)
+
+told_failures: list[str] = []  #: one line for each failed job of a multirun in this process
 
 VERBS = {
     "run": "one run: a collection through an arm, measured and logged; with -m several",
@@ -40,23 +46,40 @@ def main(arguments: list[str] | None = None) -> None:
     verb, *rest = arguments
     if verb not in VERBS:
         _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")
+    _refuse_secrets(rest)
     sys.argv = [f"litgrade {verb}", *rest]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no ±
     os.environ["HYDRA_FULL_ERROR"] = "1"  # lets errors through to us instead of printing them
     signal.signal(signal.SIGTERM, _stop)  # so that a terminated run is closed as killed
+    _run(verb, rest)
+
+
+def _run(verb: str, arguments: list[str]) -> None:
     try:
         importlib.import_module(f"experiments.{verb}").main()
     except UserError as error:
-        _fail(str(error))
+        _fail("\n".join(told_failures) or str(error))
     except CONFIG_ERRORS as error:
-        _fail(explain_config_error(error, rest, config_dir()))
+        _fail(explain_config_error(error, arguments, config_dir()))
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
-        _fail(explain_os_error(error))
+        _fail("\n".join(told_failures) or explain_os_error(error))
     except ValueError as error:
         if "Config group override" not in str(error):  # Hydra's word for GROUP=null, of no kind of its own
             raise
         _fail(f"{error}; name one of the group's choices")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _refuse_secrets(arguments: list[str]) -> None:
+    """Hydra stores the overrides of a multirun as they were typed."""
+    for argument in arguments:
+        if argument.lstrip("+").startswith("tracking.uri=") and argument != without_secrets(argument):
+            _fail("tracking.uri: a password on the command line would be stored; set MLFLOW_TRACKING_URI instead")
 
 
 def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
@@ -70,9 +93,12 @@ def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[
             except (UserError, OSError) as error:
                 with contextlib.suppress(OSError):  # it holds something already
                     Path(HydraConfig.get().runtime.output_dir).rmdir()
+                line = explain_os_error(error) if isinstance(error, OSError) else str(error)
                 if HydraConfig.get().mode == RunMode.MULTIRUN:
-                    raise  # the other jobs go on, and Hydra names the overrides of this one
-                _fail(explain_os_error(error) if isinstance(error, OSError) else str(error))
+                    told_failures.append(f"job {HydraConfig.get().job.override_dirname}: {line}")
+                    log.error("%s", told_failures[-1])  # at once, and in the job's own log; the other jobs go on
+                    raise
+                _fail(line)
 
         main: Callable[[], None] = hydra.main(
             version_base="1.3", config_path=str(config_dir()), config_name=config_name

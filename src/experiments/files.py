@@ -13,6 +13,8 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Give a name to write to; the file takes its real name only when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in path.parent.glob(f".{path.stem}-????????{path.suffix}"):  # of a killed run
+        leftover.unlink(missing_ok=True)
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix, delete=False
     ) as made:

@@ -24,14 +24,14 @@ def plot_arms(
 
     colors = {arm: f"C{i}" for i, arm in enumerate(scores)}
     areas = list(next(iter(scores.values())).areas)
-    groups = [*areas, AVERAGE] if len(areas) > 1 else areas
+    groups: list[str | None] = [*areas, None] if len(areas) > 1 else [*areas]  # None: the average
     figure = Figure(figsize=(max(7.0, 1.3 * len(groups) + 2), 2.4 * len(metrics) + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (name, label) in zip(figure.subplots(len(metrics), 1, squeeze=False)[:, 0], metrics, strict=True):
         measured = [arm for arm, of_arm in scores.items() if of_arm.macro[name] is not None]
         width = 0.8 / max(1, len(measured))
         for i, arm in enumerate(measured):
-            bars = [(x, *value) for x, group in enumerate(groups) if (value := _mean_and_sd(scores[arm], group, name))]
+            bars = [(x, *value) for x, group in enumerate(groups) if (value := _bar(scores[arm], group, name))]
             positions, means, sds = zip(*bars, strict=True)
             axes.bar(
                 [x + (i - (len(measured) - 1) / 2) * width for x in positions],
@@ -43,17 +43,26 @@ def plot_arms(
                 error_kw={"linewidth": 0.8},
             )
         axes.set_title(label, loc="left", fontsize="medium")
-        axes.set_xticks(range(len(groups)), groups)
+        axes.set_xticks(range(len(groups)), [AVERAGE if group is None else _plain(group) for group in groups])
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.spines[["top", "right"]].set_visible(False)
     patches = [Patch(color=color, label=arm) for arm, color in colors.items()]
-    figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=title)
-    figure.supxlabel(footnote, fontsize="small")
+    figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=_plain(title))
+    figure.supxlabel(_plain(footnote), fontsize="small")
     with replacing(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
 
-def _mean_and_sd(scores: Scores, group: str, name: str) -> tuple[float, float] | None:
-    means, sds = (scores.macro, scores.sd) if group == AVERAGE else (scores.areas[group], scores.areas_sd[group])
-    mean = means[name]
-    return None if mean is None else (mean, sds[name] or 0.0)
+def mean_and_sd(scores: Scores, area: str | None, name: str) -> tuple[float | None, float | None]:
+    """Return mean and standard deviation of a metric in an area, or over all areas for ``None``."""
+    means, sds = (scores.macro, scores.sd) if area is None else (scores.areas[area], scores.areas_sd[area])
+    return means[name], sds[name]
+
+
+def _bar(scores: Scores, area: str | None, name: str) -> tuple[float, float] | None:
+    mean, sd = mean_and_sd(scores, area, name)
+    return None if mean is None else (mean, sd or 0.0)
+
+
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")  # or matplotlib reads a formula

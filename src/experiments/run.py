@@ -21,10 +21,15 @@ from experiments.config import RunConfig, read_config
 from experiments.files import write_lines
 from experiments.metrics import Scores, aggregate, grade_ranking, measure_query
 from experiments.tables import write_csv
-from experiments.tracking import flatten, tracked_run, without_password
+from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.candidates import Candidates
+from pipeline.errors import without_secrets
 
 log = logging.getLogger(__name__)
+
+
+#: What a run leaves in its folder, in the order of writing; the last one tells that all is there.
+FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "metrics.json")
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,14 @@ class RunResult:
 def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResult:
     """Run, measure, write to ``folder`` and log, with these tags on the run."""
     collection = config.loader().load()
+    (folder / FILES[-1]).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
     named["model"] = ", ".join(encoder.model.name for encoder in config.encoders()) or "none"
     with tracked_run(config.tracking, f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
         write_folder(result, folder)
         run.log(_params(result), _metrics(result), {"notice": collection.notice} if collection.notice else {})
-        run.log_files(folder)
+        run.log_files(folder, FILES)
     return result
 
 
@@ -111,7 +117,7 @@ def public_settings(config: RunConfig) -> dict[str, Any]:
     """Return the resolved config without secrets; Hydra reads it back."""
     settings: dict[str, Any] = config.model_dump(mode="json", exclude_none=True)
     if "uri" in settings["tracking"]:
-        settings["tracking"]["uri"] = without_password(settings["tracking"]["uri"])
+        settings["tracking"]["uri"] = without_secrets(settings["tracking"]["uri"])
     return settings
 
 
@@ -135,7 +141,9 @@ def _stage_text(entry: Mapping[str, Mapping[str, Any]]) -> str:
 def _metrics(result: RunResult) -> dict[str, float]:
     scores = result.scores
     named = dict(scores.macro) | {f"{name}.sd": value for name, value in scores.sd.items()}
-    named |= {f"{area}/{name}": value for area, values in scores.areas.items() for name, value in values.items()}
+    named |= {
+        f"{legal_part(area)}/{name}": value for area, values in scores.areas.items() for name, value in values.items()
+    }
     named |= {f"seconds/{stage}": seconds for stage, seconds in result.seconds.items()}
     return {name: value for name, value in named.items() if value is not None}
 

@@ -6,11 +6,12 @@ process cannot receive our figures.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from experiments.config import Mlflow, NoTracking
-from pipeline.errors import UserError, first_line
+from pipeline.errors import UserError, first_line, without_secrets
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -36,22 +37,22 @@ class Run:
     run_id: str = ""
 
     def log(self, params: Mapping[str, object], metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
-        """Log these in few calls. Names are made legal in MLflow; a metric without a value is not logged."""
+        """Log these in few calls. Names must be legal in MLflow, see ``legal_part``."""
         if self.client is None:
             return
         from mlflow.entities import Metric, Param, RunTag
 
-        entries = [Param(_legal(key), str(value)) for key, value in params.items()]
+        entries = [Param(key, str(value)) for key, value in params.items()]
         for start in range(0, len(entries), _PARAMS_A_CALL):
             self.client.log_batch(self.run_id, params=entries[start : start + _PARAMS_A_CALL])
-        points = [Metric(_legal(key), float(value), 0, 0) for key, value in metrics.items()]
+        points = [Metric(key, float(value), 0, 0) for key, value in metrics.items()]
         self.client.log_batch(self.run_id, metrics=points, tags=[RunTag(key, value) for key, value in tags.items()])
 
-    def log_files(self, folder: Path) -> None:
-        """Keep a copy of every file that lies in this folder as an artifact; folders in it are left alone."""
+    def log_files(self, folder: Path, names: Iterable[str]) -> None:
+        """Keep a copy of these files of the folder as artifacts."""
         if self.client is not None:
-            for path in sorted(path for path in folder.iterdir() if path.is_file()):
-                self.client.log_artifact(self.run_id, str(path))
+            for name in names:
+                self.client.log_artifact(self.run_id, str(folder / name))
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
                 status = "FINISHED"
             except Exception as error:
                 status = "FAILED"
-                client.set_tag(run_id, "error", without_password(f"{type(error).__name__}: {error}")[:5000])
+                client.set_tag(run_id, "error", without_secrets(f"{type(error).__name__}: {error}")[:5000])
                 raise
             finally:
                 client.set_terminated(run_id, status)
@@ -82,14 +83,16 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
 def _told_in_one_line(uri: str) -> Iterator[None]:
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # MLflow's seven take minutes on a dead server
+    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # it would print the password of a server
+    from alembic.util.exc import CommandError
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (MlflowException, SQLAlchemyError) as error:
-        reason = without_password(first_line(error))
-        raise UserError(f"MLflow at {without_password(uri)}: {reason}; tracking=none runs without it") from error
+    except (MlflowException, SQLAlchemyError, CommandError) as error:
+        reason = first_line(error)
+        raise UserError(f"MLflow at {without_secrets(uri)}: {reason}; tracking=none runs without it") from error
 
 
 def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
@@ -103,13 +106,33 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
         logging.getLogger(name).setLevel(logging.WARNING)
     locks = tracking.artifacts / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)
-    if tracking.uri.startswith("sqlite:///"):
-        Path(tracking.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(locks / "first_use.lock"):
+    database = _sqlite_file(tracking.uri)
+    with FileLock(f"{database}.lock" if database else locks / "first_use.lock"):
+        if database and not database.exists():
+            _make_database(database)
         client = MlflowClient(tracking_uri=tracking.uri)
         experiment_id = _experiment(client, tracking)
         _close_dead_runs(client, experiment_id, locks)
     return client, experiment_id, locks
+
+
+def _sqlite_file(uri: str) -> Path | None:
+    if not uri.startswith("sqlite:///"):
+        return None
+    database = Path(uri.removeprefix("sqlite:///").split("?")[0])
+    database.parent.mkdir(parents=True, exist_ok=True)
+    return database
+
+
+def _make_database(database: Path) -> None:
+    """Make MLflow's tables under another name first: killed half-way, they could never be used again."""
+    from mlflow import MlflowClient
+
+    new = database.with_name(f".{database.name}.new")
+    for leftover in database.parent.glob(f"{new.name}*"):
+        leftover.unlink()
+    MlflowClient(tracking_uri=f"sqlite:///{new}").search_experiments(max_results=1)
+    new.rename(database)
 
 
 def _experiment(client: MlflowClient, tracking: Mlflow) -> str:
@@ -146,11 +169,6 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     return flat
 
 
-def without_password(uri: str) -> str:
-    """Return the URI with the password, if any, shown as ***."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", uri)
-
-
 def git_commit() -> str:
     """Return the commit of this code, with ``-dirty`` where files differ or are new; ``unknown`` outside a checkout."""
     try:
@@ -165,5 +183,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _legal(name: str) -> str:
-    return re.sub(r"[^\w\-. :/]", "_", name)
+def legal_part(name: str) -> str:
+    """Return one part of a metric's name as MLflow takes it; a changed one gets a mark that keeps it distinct."""
+    legal = re.sub(r"[^\w\-. ]", "_", name).strip(". ")[:100] or "_"
+    return legal if legal == name else f"{legal}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

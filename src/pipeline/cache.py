@@ -63,8 +63,14 @@ class VectorStore:
                     some,
                 )
                 for key, is_truncated, vector in rows:
-                    found[key] = Encoded(np.frombuffer(vector, dtype="<f4"), bool(is_truncated))
+                    found[key] = Encoded(self._values(vector), bool(is_truncated))
         return found
+
+    def _values(self, stored: object) -> npt.NDArray[np.float32]:
+        values = np.frombuffer(stored, dtype="<f4") if isinstance(stored, bytes) and len(stored) % 4 == 0 else None
+        if values is None or not values.size or not np.isfinite(values).all():
+            raise UserError(f"vector store {self._path}: a stored vector is damaged; delete the file")
+        return values
 
     def write(self, entries: Mapping[bytes, Encoded]) -> None:
         """Store these entries, all or none."""

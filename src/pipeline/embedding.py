@@ -28,13 +28,14 @@ def cosines(query: Vector, papers: Sequence[Vector]) -> npt.NDArray[np.float64]:
     """
     matrix = np.stack(papers).astype(np.float64)
     similarities: npt.NDArray[np.float64] = np.einsum("ij,j->i", matrix, query.astype(np.float64)).round(9)
-    return similarities
+    return similarities.clip(-1, 1)  # float32 unit vectors are longer than 1 by a few 1e-8
 
 
 def _load(folder: Path, precision: str, device: str) -> Network:
     import torch
     from sentence_transformers import SentenceTransformer
 
+    _check_complete(folder)
     model = SentenceTransformer(str(folder), device=device, local_files_only=True).eval()
     if precision == "bf16":
         model = model.to(torch.bfloat16)
@@ -45,3 +46,19 @@ def _load(folder: Path, precision: str, device: str) -> Network:
         return unit
 
     return Network(model.tokenizer, forward)
+
+
+def _check_complete(folder: Path) -> None:
+    """Refuse a model for which the libraries would make up what its folder lacks: random weights, no vocabulary."""
+    from transformers import AutoModel
+
+    if not (folder / "config.json").is_file():
+        return  # not a plain transformer: sentence-transformers reads its parts from folders of their own
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        raise ValueError(f"it holds no vocabulary, none of {', '.join(_VOCABULARIES)}")
+    _, loaded = AutoModel.from_pretrained(str(folder), local_files_only=True, output_loading_info=True)
+    if missing := sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler.")):
+        raise ValueError(f"it holds no weights for {missing[0]} and {len(missing) - 1} others")
+
+
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")

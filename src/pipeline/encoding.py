@@ -76,6 +76,8 @@ def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> li
                 store.write(batch)
                 known.update(batch)
                 step(len(batch))
+    if len({entry.values.size for entry in known.values()}) > 1:
+        raise UserError(f"vector store {encoder.store}: stored vectors differ in length; delete the file")
     if n_cut := sum(known[key].is_truncated for key in set(keys)):
         log.warning("%s: %d texts are longer than %d tokens and were cut", what, n_cut, encoder.max_tokens)
     return [known[key] for key in keys]
@@ -95,12 +97,13 @@ def _device(wanted: Literal["auto", "cpu", "cuda"]) -> str:
 
 def _load(load: Load, encoder: Encoder, device: str) -> Network:
     folder = verified_folder(encoder.model)
+    from safetensors import SafetensorError
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
     try:
         network = load(folder, encoder.precision, device)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"model {encoder.model.name}: cannot load {folder}: {first_line(error)}") from error
     if encoder.max_tokens > network.tokenizer.model_max_length:
         limit = network.tokenizer.model_max_length

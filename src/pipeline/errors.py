@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -15,8 +16,15 @@ class WeightsError(UserError):
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its kind where it has none."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """Return the first line of an error's text without secrets, or its kind where it has none."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return without_secrets(line)
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with the user and password of every URL, and values named like secrets, shown as ***."""
+    text = re.sub(r"://[^\s'\"]*@", "://***@", text)
+    return re.sub(r"(?i)((?:password|passwd|pwd|token|secret|api_?key)=)[^&\s'\"]+", r"\1***", text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -96,7 +96,7 @@ def verified_folder(model: ModelFiles) -> Path:
     if not model.location.exists():
         fetch(model)
     if faults := damaged_files(model):
-        raise UserError(f"damaged weights: {faults[0]}; mend them with: litgrade models fetch {model.name}")
+        raise UserError(f"damaged weights: {faults[0]}; delete {model.location} and they are fetched anew")
     return model.location
 
 
@@ -128,7 +128,7 @@ def _fetch_into(model: ModelFiles, target: Path) -> None:
         log.info("fetching the weights of %s from the %s", model.name, origin)
         try:
             bring(model, target)
-        except (httpx.HTTPError, OSError, WeightsError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, WeightsError) as error:
             reasons.append(f"{origin}: {first_line(error)}")
         else:
             return

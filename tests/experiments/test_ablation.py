@@ -102,3 +102,24 @@ def test_a_missing_model_can_be_made_to_stop_everything(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2
     assert "cannot fetch the weights of minilm" in done.stderr.splitlines()[-1]
+
+
+def test_areas_may_have_any_name(tmp_path, small, small_collection):
+    import shutil
+
+    folder = tmp_path / "odd"
+    shutil.copytree(small_collection, folder)
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    for query, area in zip(queries, ["Average", r"$\foo$", "../x"] * 2, strict=True):
+        query["metadata"]["area"] = area
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    overrides = [override for override in small if override != "tracking=none"]
+    done = litgrade(
+        "ablation", *overrides, f"collection.path={folder}", "ablation.arms=[bm25]", "ablation.baseline=bm25",
+        cwd=tmp_path,
+    )  # fmt: skip
+    out = Path(done.stdout.splitlines()[-1])
+    scores = json.loads((out / "bm25" / "metrics.json").read_text())
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("| Average")][:1]
+    assert f"{scores['areas']['Average']['ndcg_at_10']:.3f}" in row
+    assert (out / "table.png").exists()

@@ -92,6 +92,12 @@ def test_a_file_where_a_folder_belongs(tmp_path, key):
     assert "check the paths in the config" in refused("run", "arm=bm25", f"{key}=file", cwd=tmp_path)
 
 
+def test_a_password_on_the_command_line_is_refused_before_it_is_stored(tmp_path):
+    line = refused("run", "-m", "tracking.uri='http://me:sentinel@127.0.0.1'", cwd=tmp_path)
+    assert "set MLFLOW_TRACKING_URI instead" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_group_without_a_choice(tmp_path):
     assert "name one of the group's choices" in refused("run", "weights=null", cwd=tmp_path)
 
@@ -116,7 +122,7 @@ def test_damaged_weights(tmp_path):
     (folder / "model.safetensors").write_bytes(b"damaged")
     line = refused("run", "arm=mpnet", "embedder=minilm", "tracking=none", cwd=tmp_path)
     assert "damaged weights" in line
-    assert "litgrade models fetch minilm" in line
+    assert "delete outputs/models/minilm-" in line
     done = litgrade("models", "verify", cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert "minilm: damaged" in done.stdout
@@ -127,7 +133,10 @@ def test_an_unknown_model(tmp_path):
 
 
 def test_a_job_that_fails_in_a_multirun_leaves_the_others_alone(tmp_path, small):
-    done = litgrade("run", "-m", *small, "arm=bm25", "cutoffs.evaluate=10,25,15", cwd=tmp_path, check=False)
+    done = litgrade("run", "-m", *small, "arm=bm25", "cutoffs.evaluate=10,25,15,0", cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert "evaluate=25 is above semantic=20" in done.stderr
+    last = done.stderr.splitlines()[-2:]  # every failed job, at the end
+    assert "cutoffs.evaluate=25" in last[0]
+    assert "evaluate=25 is above semantic=20" in last[0]
+    assert "cutoffs.evaluate=0: expected a number greater than 0" in last[1]
     assert len(list(tmp_path.glob("outputs/sweeps/*/*/*/metrics.json"))) == 2

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import ROOT
 from experiments.config import Mlflow, NoTracking
-from experiments.tracking import flatten, tracked_run, without_password
-from pipeline.errors import UserError
+from experiments.tracking import flatten, legal_part, tracked_run
+from pipeline.errors import UserError, without_secrets
 
 
 def tracking(folder: Path, **settings) -> Mlflow:
@@ -36,7 +36,7 @@ def runs(folder: Path) -> list:
 def test_a_run_is_closed_as_what_it_was(tmp_path, error, status):
     def work():
         with tracked_run(tracking(tmp_path), "name", {"arm": "bm25"}) as run:
-            run.log({"a.b": 1}, {"ndcg_at_10": 0.5, "Bio & Co/map": 0.25}, {})
+            run.log({"a.b": 1}, {"ndcg_at_10": 0.5, f"{legal_part('Bio')}/map": 0.25}, {})
             if error:
                 raise error
 
@@ -47,7 +47,7 @@ def test_a_run_is_closed_as_what_it_was(tmp_path, error, status):
         work()
     (found,) = runs(tmp_path)
     assert found.info.status == status
-    assert found.data.metrics == {"ndcg_at_10": 0.5, "Bio _ Co/map": 0.25}
+    assert found.data.metrics == {"ndcg_at_10": 0.5, "Bio/map": 0.25}
     assert found.data.params == {"a.b": "1"}
     assert found.data.tags["arm"] == "bm25"
     assert not list((tmp_path / "outputs" / "artifacts" / "locks").glob(f"{'?' * 32}.lock"))
@@ -84,6 +84,21 @@ def test_processes_start_at_once_on_nothing(tmp_path):
     assert {(len(run.data.params), len(run.data.metrics)) for run in found} == {(150, 50)}
 
 
+def test_a_database_whose_making_was_killed_is_made_anew(tmp_path):
+    killed = (
+        "import os, signal\nfrom pathlib import Path\n"
+        "Path.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n" + WORKER
+    )
+    command = [sys.executable, "-c", killed, str(Path(__file__).parent), str(tmp_path), "first"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}"}
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert not (tmp_path / "outputs" / "mlflow.db").exists()
+    with tracked_run(tracking(tmp_path), "second", {}):
+        pass
+    assert [run.info.status for run in runs(tmp_path)] == ["FINISHED"]
+    assert not list((tmp_path / "outputs").glob(".mlflow.db.new*"))
+
+
 def test_a_killed_run_is_marked_so_at_the_next_start(tmp_path):
     assert start(tmp_path, "killed").wait() == -signal.SIGKILL
     assert [run.info.status for run in runs(tmp_path)] == ["RUNNING"]
@@ -111,7 +126,7 @@ def test_an_unreachable_server_is_one_line_without_the_password(tmp_path, monkey
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     settings = tracking(tmp_path, uri="http://me:secret@127.0.0.1:1")
     with (
-        pytest.raises(UserError, match=r"MLflow at http://me:\*\*\*@") as refused,
+        pytest.raises(UserError, match=r"MLflow at http://\*\*\*@") as refused,
         tracked_run(settings, "n", {}),
     ):
         pass
@@ -123,13 +138,24 @@ def test_without_tracking_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with tracked_run(NoTracking(backend="none"), "n", {}) as run:
         run.log({"a": 1}, {"m": 1.0}, {})
-        run.log_files(tmp_path)
+        run.log_files(tmp_path, ["a"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_passwords_are_hidden():
-    assert without_password("mysql://me:secret@host:3306/runs") == "mysql://me:***@host:3306/runs"
-    assert without_password("sqlite:///outputs/mlflow.db") == "sqlite:///outputs/mlflow.db"
+    assert without_secrets("mysql://me:secret@host:3306/runs") == "mysql://***@host:3306/runs"
+    assert without_secrets("http://me:p@secret@host/x") == "http://***@host/x"
+    assert without_secrets("http://secret@host failed") == "http://***@host failed"
+    assert without_secrets("sqlite:///m.db?password=secret&x=1") == "sqlite:///m.db?password=***&x=1"
+    assert without_secrets("sqlite:///outputs/mlflow.db") == "sqlite:///outputs/mlflow.db"
+
+
+def test_areas_keep_names_of_their_own_that_mlflow_takes():
+    assert legal_part("CSE") == "CSE"
+    names = ["A/B (x)", "A/B [x]", "../x", "..", "a//b", "/a", "x" * 300]
+    legal = [legal_part(name) for name in names]
+    assert len(set(legal)) == len(names)
+    assert not any("/" in name or name.startswith(".") or len(name) > 120 for name in legal)
 
 
 def test_nested_settings_become_one_level():

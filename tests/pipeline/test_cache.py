@@ -71,3 +71,15 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
     with pytest.raises(UserError, match="not supported"):
         store.write({b"a": entry(1), object(): entry(2)})
     assert store.read([b"a"]) == {}
+
+
+@pytest.mark.parametrize("stored", [b"", b"abc", None, np.array([1, np.nan], dtype="<f4").tobytes()])
+def test_a_damaged_vector_is_refused(tmp_path, stored):
+    import sqlite3
+
+    store = VectorStore(tmp_path / "v.sqlite")
+    with sqlite3.connect(tmp_path / "v.sqlite") as connection:
+        connection.execute("INSERT INTO vectors VALUES (?, 0, ?)", (b"a", stored))
+    connection.close()
+    with pytest.raises(UserError, match="a stored vector is damaged; delete the file"):
+        store.read([b"a"])

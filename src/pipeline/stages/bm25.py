@@ -18,7 +18,7 @@ from pipeline.tokenizers import TOKENIZERS, Tokenizer
 
 log = logging.getLogger(__name__)
 
-Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]  #: or 0
+Positive = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]  #: or 0
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

@@ -13,6 +13,7 @@ from pipeline.cache import Encoded
 from pipeline.candidates import Candidates
 from pipeline.embedding import cosines, embed
 from pipeline.encoding import Encoder
+from pipeline.errors import UserError
 from pipeline.papers import Paper, Query
 from pipeline.scoring import Score, Values, Weights, categorize, final_score, normalize, reputation
 
@@ -68,6 +69,8 @@ class Stage:
             _numbers(table, "citation_count"), _numbers(table, "impact_factor"), self.weights
         )
         columns["raw_score"] = final_score(columns["sts"], columns["reputation"], self.weights.alpha)
+        if not np.isfinite(columns["raw_score"]).all():
+            raise UserError(f"query {table.query.query_id}: citation counts or impact factors are beyond all measure")
         columns["score"] = normalize(columns["raw_score"], self.score.normalize).round(9)
         is_truncated = [p["abstract"] in vectors and vectors[p["abstract"]].is_truncated for p in papers]
         return table.with_columns(
