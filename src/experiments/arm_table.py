@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.files import write_lines
-from experiments.plots import AVERAGE, mean_and_sd, plot_arms
+from experiments.plots import AVERAGE, plot_arms
 from experiments.run import RunResult
 from experiments.statistics import Comparison, compare, holm
-from experiments.tables import latex, markdown, write_csv
+from experiments.tables import latex, markdown, mean_text, write_csv
 
 #: The files of ``write_table``.
 FILES = ("table.md", "table.tex", "table.csv", "comparisons.csv", "table.png")
@@ -104,8 +104,7 @@ def _grid(table: ArmTable, name: str) -> tuple[list[str], list[list[str]]]:
 def _cell(table: ArmTable, arm: str, area: str | None, name: str) -> str:
     if arm in table.not_run:
         return "not run"
-    mean, sd = mean_and_sd(table.results[arm].scores, area, name)
-    return "—" if mean is None else f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
+    return mean_text(*table.results[arm].scores.mean_and_sd(area, name))
 
 
 def _marks(table: ArmTable, arm: str, name: str) -> str:
@@ -162,7 +161,7 @@ def write_table(table: ArmTable, folder: Path) -> None:
 
 def _long_rows(table: ArmTable) -> list[list[object]]:
     return [
-        [result.collection.name, name, AVERAGE if area is None else area, arm, *mean_and_sd(result.scores, area, name)]
+        [result.collection.name, name, AVERAGE if area is None else area, arm, *result.scores.mean_and_sd(area, name)]
         for name, _ in table.metrics
         for arm, result in table.results.items()
         for area in [*result.scores.areas, None]

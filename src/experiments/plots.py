@@ -53,14 +53,8 @@ def plot_arms(
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
 
-def mean_and_sd(scores: Scores, area: str | None, name: str) -> tuple[float | None, float | None]:
-    """Return mean and standard deviation of a metric in an area, or over all areas for ``None``."""
-    means, sds = (scores.macro, scores.sd) if area is None else (scores.areas[area], scores.areas_sd[area])
-    return means[name], sds[name]
-
-
 def _bar(scores: Scores, area: str | None, name: str) -> tuple[float, float] | None:
-    mean, sd = mean_and_sd(scores, area, name)
+    mean, sd = scores.mean_and_sd(area, name)
     return None if mean is None else (mean, sd or 0.0)
 
 

@@ -20,7 +20,7 @@ from experiments.collections import Collection
 from experiments.config import RunConfig, read_config
 from experiments.files import write_lines
 from experiments.metrics import Scores, aggregate, grade_ranking, measure_query
-from experiments.tables import write_csv
+from experiments.tables import mean_text, write_csv
 from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.candidates import Candidates
 from pipeline.errors import without_secrets
@@ -150,12 +150,8 @@ def _metrics(result: RunResult) -> dict[str, float]:
 
 def summary_lines(result: RunResult) -> list[str]:
     """Return the macro figures, one metric a line."""
-    lines = []
-    for name, mean in result.scores.macro.items():
-        sd = result.scores.sd[name]
-        shown = "—" if mean is None else f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
-        lines.append(f"{name:<18} {shown}")
-    return lines
+    scores = result.scores
+    return [f"{name:<18} {mean_text(mean, scores.sd[name])}" for name, mean in scores.macro.items()]
 
 
 def sweep_tags() -> dict[str, str]:

@@ -42,6 +42,11 @@ def _latex_text(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
+def mean_text(mean: float | None, sd: float | None) -> str:
+    """Return ``0.512 ± 0.103``; without the second part where there is no sd, and a dash where there is no mean."""
+    return "—" if mean is None else f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
+
+
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a CSV file; a missing value is an empty cell."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:

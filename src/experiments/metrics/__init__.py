@@ -55,6 +55,11 @@ class Scores:
     macro: Values  #: mean of the area means
     sd: Values  #: mean of the area standard deviations; None where an area with a mean has none
 
+    def mean_and_sd(self, area: str | None, name: str) -> tuple[float | None, float | None]:
+        """Return mean and standard deviation of a metric in an area, or of the average for ``None``."""
+        means, sds = (self.macro, self.sd) if area is None else (self.areas[area], self.areas_sd[area])
+        return means[name], sds[name]
+
 
 def grade_ranking(candidates: Candidates, judgments: Mapping[str, int], unjudged: Unjudged) -> GradedRanking:
     """Hold one query's ranking against its judgments (paper id -> grade).

@@ -18,7 +18,7 @@ from pipeline.tokenizers import TOKENIZERS, Tokenizer
 
 log = logging.getLogger(__name__)
 
-Positive = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]  #: or 0
+NonNegative = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -32,9 +32,9 @@ class Stage:
 
     index: Literal["separate", "joined"] = "separate"
     tokenizer: Tokenizer = "words"
-    k1: Positive = 1.5
+    k1: NonNegative = 1.5
     b: Fraction = 0.75
-    epsilon: Positive = 0.25
+    epsilon: NonNegative = 0.25
 
     def __call__(self, tables: Sequence[Candidates]) -> list[Candidates]:
         """Return the tables ranked, with columns bm25_title and bm25_abstract (separate only), bm25 and score."""
