@@ -102,7 +102,7 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
     """
     from mlflow import MlflowClient
 
-    for name in ("mlflow", "alembic"):  # they report every table that they make
+    for name in ("mlflow", "alembic"):  # they report every table that they make, whatever was set before the import
         logging.getLogger(name).setLevel(logging.WARNING)
     locks = tracking.artifacts / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)
