@@ -7,9 +7,13 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from endpoint import Reply, Server
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -113,3 +117,26 @@ def small(small_collection: Path, tiny_models: dict[str, Path]) -> list[str]:
         "cutoffs.semantic=20",
         "tracking=none",
     ]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Callable[[Callable[[int, dict[str, Any]], Reply] | Reply], Server]]:
+    """Start a server that answers as told: by a function of the request's number and body, or always alike."""
+    servers: list[Server] = []
+
+    def start(respond: Callable[[int, dict[str, Any]], Reply] | Reply) -> Server:
+        servers.append(Server((lambda n, body: respond) if isinstance(respond, Reply) else respond))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+        assert not server.errors
+
+
+@pytest.fixture(scope="session")
+def shared_answers() -> Path:
+    """Real answers of real endpoints; a user's clone has none."""
+    if not (SHARED / "fixtures" / "llm").is_dir():
+        pytest.skip("the shared answers (../shared/fixtures/llm) are not here")
+    return SHARED / "fixtures" / "llm"

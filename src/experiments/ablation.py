@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,9 @@ from experiments import cli
 from experiments.arm_table import FILES, ArmTable, make_table, table_text, write_table
 from experiments.config import RunConfig, Section, read_config
 from experiments.explain import explain_validation
-from experiments.run import perform
+from experiments.run import estimate_lines, perform
 from experiments.tracking import tracked_run
-from pipeline.errors import UserError, WeightsError
+from pipeline.errors import MissingError, UserError
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Ablation(Section):
 
     arms: list[str]
     baseline: str
-    missing_weights: Literal["skip", "fail"]
+    missing: Literal["skip", "fail"]
     seed: NonNegativeInt
 
     @model_validator(mode="after")
@@ -58,19 +59,24 @@ def main(composed: DictConfig) -> None:
         raise UserError(explain_validation(error, within="ablation")) from error
     configs = _arm_configs(ablation.arms)
     folder = Path(HydraConfig.get().runtime.output_dir)
+    if any(config.llm.mode == "estimate" for config in configs.values()):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        print("\n".join(line for config in configs.values() for line in estimate_lines(config)))  # noqa: T201
+        return
     sweep = {"sweep_id": f"ablation-{folder.parent.name}-{folder.name}"}
     results, not_run = {}, {}
     for arm, config in configs.items():
         log.info("arm %s", arm)
         try:
             results[arm] = perform(config, folder / arm, sweep)
-        except WeightsError as error:
-            if ablation.missing_weights == "fail":
+        except MissingError as error:
+            if ablation.missing == "fail":
                 raise
             not_run[arm] = str(error)
             log.warning("arm %s not run: %s", arm, error)
     if not results:
-        raise WeightsError("no arm could run: " + "; ".join(not_run.values()))
+        raise MissingError("no arm could run: " + "; ".join(not_run.values()))
     table = make_table(ablation.arms, results, not_run, ablation.baseline, ablation.seed)
     write_table(table, folder)
     _log_summary(table, folder, sweep)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.files import write_lines
+from experiments.model_use import ungraded
 from experiments.plots import AVERAGE, plot_arms
 from experiments.run import RunResult
 from experiments.statistics import Comparison, compare, holm
@@ -82,6 +83,7 @@ def table_text(table: ArmTable) -> str:
     for name, label in table.metrics:
         parts += [f"**{label}**", markdown(*_grid(table, name))]
     parts += [f"**Against {table.baseline}**", markdown(*_comparison_rows(table)), _legend(table)]
+    parts += [f"{arm}: {_model_note(result)}" for arm, result in table.results.items() if result.use]
     parts += [f"Not run: {arm} ({reason})" for arm, reason in table.not_run.items()]
     return "\n\n".join(parts)
 
@@ -89,6 +91,21 @@ def table_text(table: ArmTable) -> str:
 def _notice(table: ArmTable) -> str:
     notice = table.any_result.collection.notice
     return f"Note: {notice}" if notice else ""
+
+
+def _model_note(result: RunResult) -> str:
+    """Return which model graded how much, and what the metrics could be if it had graded the rest."""
+    use = result.use or {"run": {}}
+    run, missing = use["run"], ungraded(use)
+    note = f"{result.config.asked_model} graded {run['papers'] - missing} of {run['papers']} papers"
+    note += f", {run['papers'] / max(1, len(result.rankings)):.0f} a query"
+    if result.intervals:
+        low, high = (of_bound.macro for of_bound in result.intervals)
+        spans = [f"{name} {low[name]:.3f} to {high[name]:.3f}" for name in low if low[name] is not None]
+        note += f"; whatever the other {missing} are: {', '.join(spans)}"
+    if result.thresholds:
+        note += "; categories by thresholds of the expected grade, learned on the queries of the other folds"
+    return note
 
 
 def _grid(table: ArmTable, name: str) -> tuple[list[str], list[list[str]]]:

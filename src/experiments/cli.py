@@ -77,9 +77,12 @@ def _run(verb: str, arguments: list[str]) -> None:
 
 def _refuse_secrets(arguments: list[str]) -> None:
     """Hydra stores the overrides of a multirun as they were typed."""
+    ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:
-        if argument.lstrip("+").startswith("tracking.uri=") and argument != without_secrets(argument):
-            _fail("tracking.uri: a password on the command line would be stored; set MLFLOW_TRACKING_URI instead")
+        key = argument.lstrip("+").split("=")[0]
+        way = next((way for name, way in ways.items() if key.endswith(name)), None)
+        if way and argument != without_secrets(argument):
+            _fail(f"{key}: a password on the command line would be stored; {way} instead")
 
 
 def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:

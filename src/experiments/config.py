@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError, model_validator
 
 from experiments import collections
 from experiments.collections import Loader
@@ -20,8 +20,11 @@ from experiments.explain import explain_validation
 from experiments.metrics import Depths, Unjudged
 from pipeline.encoding import Encoder
 from pipeline.errors import UserError, did_you_mean
+from pipeline.llm.prices import Price
+from pipeline.llm.settings import Llm
+from pipeline.prompting import Prompt
 from pipeline.scoring import Score, Weights
-from pipeline.stages import Stage, bm25, build_stage
+from pipeline.stages import Stage, bm25, build_stage, grade
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +71,23 @@ class Metrics(Section):
     unjudged: Unjudged
 
 
+class Calibration(Section):
+    """How the categories of expected grades are learned."""
+
+    folds: NonNegativeInt
+
+
 class Paths(Section):
     """Where computed vectors and fetched weights are kept."""
 
     cache: Path
     models: Path
+
+
+class Prices(Section):
+    """What tokens cost."""
+
+    per_million: tuple[Price, ...]
 
 
 class Mlflow(Section):
@@ -90,6 +105,21 @@ class NoTracking(Section):
     backend: Literal["none"]
 
 
+class NoJudge(Section):
+    """Explanations are not judged."""
+
+    kind: Literal["none"]
+
+
+class Ragas(Section):
+    """RAGAS judges explanations: which model it asks, about how many papers a query, and the rubric."""
+
+    kind: Literal["ragas"]
+    llm: Llm
+    top: Count
+    rubric: str
+
+
 class RunConfig(Section):
     """Everything a run depends on."""
 
@@ -101,6 +131,12 @@ class RunConfig(Section):
     bm25: bm25.Stage
     embedder: Encoder
     cross_encoder: Encoder
+    prices: Prices
+    prompt: Prompt
+    llm: Llm
+    grade: grade.Stage
+    judge: Annotated[NoJudge | Ragas, Field(discriminator="kind")]
+    calibration: Calibration
     metrics: Metrics
     paths: Paths
     tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
@@ -144,10 +180,20 @@ class RunConfig(Section):
         parts = [getattr(stage, name, None) for _, stage in self.stages() for name in ("embedder", "encoder")]
         return [part for part in parts if isinstance(part, Encoder)]
 
+    def model_names(self) -> list[str]:
+        """Return the names of all models that the arm runs or asks, in order."""
+        encoders = [encoder.model.name for encoder in self.encoders()]
+        return encoders if self.asked_model is None else [*encoders, self.asked_model]
+
+    @property
+    def asked_model(self) -> str | None:
+        """The language model that grades, or None."""
+        return next((stage.llm.model for _, stage in self.stages() if isinstance(stage, grade.Stage)), None)
+
 
 def unread_overrides(composed: DictConfig, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of stage settings that the stages of the arm do not refer to."""
-    read = re.findall(r"\$\{([\w.]+)", OmegaConf.to_yaml(composed.arm))
+    read = _references(OmegaConf.to_container(composed, resolve=False), "arm")
     unread = []
     for override in overrides:
         key = override.lstrip("+~").split("=")[0]
@@ -157,7 +203,16 @@ def unread_overrides(composed: DictConfig, overrides: Sequence[str]) -> list[str
     return unread
 
 
-_STAGE_SETTINGS = {"bm25", "weights", "score", "embedder", "cross_encoder"}
+def _references(raw: Any, key: str) -> list[str]:
+    """Return the keys that this part of the unresolved config refers to, and those that these refer to in turn."""
+    node = raw
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    direct = re.findall(r"\$\{([\w.]+)", repr(node))
+    return [*direct, *(further for name in direct for further in _references(raw, name))]
+
+
+_STAGE_SETTINGS = {"bm25", "weights", "score", "embedder", "cross_encoder", "grade", "llm", "prompt"}
 
 
 def config_dir() -> Path:
@@ -179,5 +234,10 @@ def read_config(composed: DictConfig) -> RunConfig:
         for override in unread_overrides(composed, HydraConfig.get().overrides.task):
             log.warning("%s has no effect on arm %s", override, config.arm.name)
     config.loader()  # a wrong setting is told before any work
-    config.stages()
+    explains = any(isinstance(stage, grade.Stage) and stage.explain != "none" for _, stage in config.stages())
+    if isinstance(config.judge, Ragas) and not explains:
+        raise UserError(
+            f"judge={config.judge.kind}: arm {config.arm.name} gives no explanations to judge; use arm=bm25_mpnet_llm "
+            "with grade.explain=all or shown"
+        )
     return config

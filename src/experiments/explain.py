@@ -20,7 +20,8 @@ CONFIG_ERRORS = (HydraException, OmegaConfBaseException)
 
 def explain_validation(error: ValidationError, within: str = "") -> str:
     """Return one line a fault: ``key=value: what is expected``."""
-    return "\n".join(_fault(fault, within) for fault in error.errors())
+    faults = {(str(f["loc"][-1:]), f["msg"], repr(f["input"])): f for f in reversed(error.errors())}
+    return "\n".join(_fault(fault, within) for fault in reversed(faults.values()))  # once for what is referred to twice
 
 
 def _fault(fault: Any, within: str) -> str:
@@ -74,10 +75,12 @@ def known_keys(config_dir: Path) -> dict[str, str]:
     keys: dict[str, str] = {}
     for path in sorted(config_dir.rglob("*.yaml")):
         group = path.parent.relative_to(config_dir).as_posix().strip(".")
-        if group.split("/")[0] not in {"hydra", "experiment"}:
-            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        if group.split("/")[0] not in {"hydra", "experiment", "gguf"}:
+            text = path.read_text(encoding="utf-8")
+            content = yaml.safe_load(text) or {}
             choice = f"{group}={path.stem}" if group else f"litgrade {path.stem}"
-            keys |= dict.fromkeys(_flatten(content, group), choice)
+            prefix = "" if text.startswith("# @package _global_") else group
+            keys |= dict.fromkeys(_flatten(content, prefix), choice)
     return {key: choice for key, choice in keys.items() if not key.startswith(("defaults", "hydra"))}
 
 

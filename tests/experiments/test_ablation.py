@@ -95,7 +95,7 @@ def test_runs_and_summary_are_tied_in_mlflow(ablation):
 
 
 def test_a_missing_model_can_be_made_to_stop_everything(tmp_path):
-    arms = ["ablation.arms=[bm25,mpnet]", "ablation.baseline=bm25", "ablation.missing_weights=fail"]
+    arms = ["ablation.arms=[bm25,mpnet]", "ablation.baseline=bm25", "ablation.missing=fail"]
     done = litgrade(
         "ablation", *arms, "embedder=minilm", "tracking=none", cwd=tmp_path, check=False,
         HF_ENDPOINT="http://127.0.0.1:1", PIP_NO_INDEX="1",

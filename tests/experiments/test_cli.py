@@ -25,7 +25,7 @@ HEAVY = {
 def test_help_names_groups_keys_and_values(tmp_path):
     shown = litgrade("run", "--help", cwd=tmp_path).stdout
     assert "Usage: litgrade run" in shown
-    assert "arm: bm25, bm25_mpnet, cross_encoder, mpnet, previous" in shown
+    assert "arm: bm25, bm25_mpnet, bm25_mpnet_llm, bm25_mpnet_llm_expected, cross_encoder, mpnet, previous" in shown
     assert "alpha: 0.15" in shown
 
 
@@ -95,6 +95,8 @@ def test_a_file_where_a_folder_belongs(tmp_path, key):
 def test_a_password_on_the_command_line_is_refused_before_it_is_stored(tmp_path):
     line = refused("run", "-m", "tracking.uri='http://me:sentinel@127.0.0.1'", cwd=tmp_path)
     assert "set MLFLOW_TRACKING_URI instead" in line
+    line = refused("run", "-m", "llm.base_url='http://me:sentinel@127.0.0.1'", cwd=tmp_path)
+    assert "name the variable that holds the key in key_env instead" in line
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,9 +12,13 @@ GIVEN = {  # choices that need a value of the user's own
     "collection=beir": ["collection.path=somewhere"],
     "embedder=folder": ["embedder.model.path=somewhere"],
     "cross_encoder=folder": ["cross_encoder.model.path=somewhere"],
+    "judge=ragas": ["arm=bm25_mpnet_llm"],
+    "judge=ragas_recorded": ["arm=bm25_mpnet_llm"],
 }
 CHOICES = sorted(
-    f"{path.parent.name}={path.stem}" for path in config_dir().glob("*/*.yaml") if path.parent.name != "hydra"
+    f"{path.parent.name}={path.stem}"
+    for path in config_dir().glob("*/*.yaml")
+    if path.parent.name not in {"hydra", "gguf"}  # gguf only registers weights
 )
 
 
@@ -48,6 +52,31 @@ def test_the_defaults_are_the_papers():
     assert [name for name, _ in config.stages()] == ["bm25", "cut", "semantic", "cut"]
 
 
+def test_the_grading_model_is_asked_as_in_the_paper():
+    config = composed("arm=bm25_mpnet_llm", "llm=mistral")
+    llm, grade = config.llm, config.grade
+    assert (llm.model, llm.provider) == ("mistralai/mistral-small-24b-instruct-2501", "DeepInfra")
+    assert (llm.temperature, llm.top_p, llm.seed, llm.max_tokens, llm.context_window) == (0, 1, 42, 256, 32768)
+    assert (grade.top, grade.few_shot, grade.scoring, grade.explain) == (50, 3, "label", "all")
+    price = next(p for p in llm.prices if p.model == llm.model)
+    assert round((5353.574 * price.input + 120.298 * price.output) / 1e6, 6) == 0.000277  # section 5.1.3
+    judged = composed("arm=bm25_mpnet_llm", "judge=ragas").judge
+    assert (judged.llm.model, judged.top) == ("openai/gpt-4o-mini", 10)
+
+
+@pytest.mark.parametrize("llm", ["mistral", "recorded"])
+def test_prompts_leave_out_what_they_are_named_for(llm):
+    def of(prompt):
+        return composed("arm=bm25_mpnet_llm", f"llm={llm}", f"prompt={prompt}")
+
+    assert of("criteria").grade.few_shot == (1 if llm == "recorded" else 3)
+    assert of("zero_shot").grade.few_shot == 0
+    assert of("no_criteria").prompt.criteria is None
+    assert of("no_rules").prompt.rules is None
+    assert "abstract" not in of("no_abstract").prompt.paper_fields
+    assert "initial_category" not in of("no_initial_category").prompt.paper_fields
+
+
 def test_the_previous_system_has_no_disciplines_and_no_reputation():
     ((_, semantic), _) = composed("arm=previous").stages()
     assert (semantic.weights.disciplines, semantic.weights.alpha, semantic.score.normalize) == (0, 0, "clip")
@@ -76,7 +105,17 @@ def test_the_previous_system_has_no_disciplines_and_no_reputation():
         ("+foo=1", "foo=1: no such key"),
         ("collection.name=demi", "collection.name=demi: expected one of beir, demo; did you mean demo?"),
         ("+collection.path=x", "collection.path=x: no such key"),
-        ("arm.stages=[{bm52: {}}]", "unknown stage 'bm52': expected one of bm25, cross_encoder, cut, semantic"),
+        ("arm.stages=[{bm52: {}}]", "unknown stage 'bm52': expected one of bm25, cross_encoder, cut, grade, semantic"),
+        (
+            "llm.base_url=ftp://x",
+            "llm.base_url: ftp://x is no web address; expected something like https://openrouter.ai",
+        ),
+        ("llm.base_url=http://me:pw@x/v1", "llm.base_url: an address with a password or a query would be stored"),
+        ("llm.mode=recrod", "llm.mode=recrod: expected 'live', 'record', 'replay' or 'estimate'; did you mean record?"),
+        ("llm.temperature=3", "llm.temperature=3: expected a number less than or equal to 2"),
+        ("grade.few_shot=4", "grade.few_shot=4: expected a number less than or equal to 3"),
+        ("grade.thresholds=[2,1,0]", "grade: thresholds [2.0, 1.0, 0.0]: expected them in ascending order"),
+        ("judge=ragas", "judge=ragas: arm bm25_mpnet gives no explanations to judge"),
         ("arm.stages=[{cut: {keep: 0}}]", "arm.stages.0.cut.keep=0: expected a number greater than 0"),
     ],
 )
@@ -91,7 +130,13 @@ def test_a_wrong_value_is_one_line_with_key_value_and_what_is_allowed(override, 
     ("override", "line"),
     [
         ("weights.titel=0.6", "weights.titel=0.6: no such key here; did you mean weights.title?"),
-        ("arm=bm52", "arm=bm52: expected one of bm25, bm25_mpnet, cross_encoder, mpnet, previous; did you mean bm25?"),
+        (
+            "arm=bm52",
+            (
+                "arm=bm52: expected one of bm25, bm25_mpnet, bm25_mpnet_llm, bm25_mpnet_llm_expected, "
+                "cross_encoder, mpnet, previous; did you mean bm25?"
+            ),
+        ),
         ("trackin=none", "trackin=none: no such key here; did you mean tracking?"),
         ("collection.path=x", "collection.path=x: no such key here; it comes with collection=beir"),
         ("arm.name=a,b", "arm.name=a,b"),

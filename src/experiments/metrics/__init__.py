@@ -43,6 +43,7 @@ class GradedRanking:
     is_judged: npt.NDArray[np.bool_]  #: whether the ranked paper has a judgment at all, shape (m,), before that rule
     categories: npt.NDArray[np.float64] | None  #: the arm's category of each paper in ``grades`` as a grade (NaN: none)
     judged: npt.NDArray[np.int64]  #: every grade that the query has, ranked or not, descending
+    samples: npt.NDArray[np.float64] | None = None  #: grades of a model asked several times, shape (n, samples)
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,13 @@ def grade_ranking(candidates: Candidates, judgments: Mapping[str, int], unjudged
         )
     kept = is_judged if unjudged == "skip" else np.ones_like(is_judged)
     grades = np.array([judgments.get(paper_id, 0) for paper_id in paper_ids], dtype=np.int64)
-    categories = _categories(candidates)
+    categories, samples = _categories(candidates), _samples(candidates)
     return GradedRanking(
         grades=grades[kept],
         is_judged=is_judged,
         categories=None if categories is None else categories[kept],
         judged=np.array(sorted(judgments.values(), reverse=True), dtype=np.int64),
+        samples=None if samples is None else samples[kept],
     )
 
 
@@ -91,6 +93,18 @@ def _categories(candidates: Candidates) -> npt.NDArray[np.float64] | None:
         return None
     given = (next((text for text in texts if text is not None), None) for texts in zip(*columns, strict=True))
     return np.array([np.nan if text is None else _grade_of(text) for text in given], dtype=np.float64)
+
+
+def _samples(candidates: Candidates) -> npt.NDArray[np.float64] | None:
+    """Return the grades of every sample; papers that the model was not asked about have none."""
+    if "samples" not in candidates.columns:
+        return None
+    given = [entry or [] for entry in candidates.columns["samples"]]
+    n_samples = max((len(entry) for entry in given), default=0)
+    table = np.full((len(given), n_samples), np.nan)
+    for row, entry in zip(table, given, strict=True):
+        row[: len(entry)] = [np.nan if text is None else _grade_of(text) for text in entry]
+    return table
 
 
 def _grade_of(category: str) -> int:

@@ -1,0 +1,1 @@
+"""Language models behind OpenAI-compatible endpoints: requests, recorded answers, prices, and what a reply says."""
