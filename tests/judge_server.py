@@ -10,7 +10,7 @@ from endpoint import Reply, completion
 
 def asked_for(body: dict[str, Any]) -> str:
     """Which of RAGAS' three questions a request holds, by the schema of its answer; '' for another request."""
-    text = json.dumps(body["messages"])
+    text = json.dumps(body)  # in the messages or in response_format
     names = ("NLIStatementOutput", "StatementGeneratorOutput", "DiscreteResponseModel")
     return next((name for name in names if name in text), "")
 

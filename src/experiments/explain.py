@@ -75,7 +75,7 @@ def known_keys(config_dir: Path) -> dict[str, str]:
     keys: dict[str, str] = {}
     for path in sorted(config_dir.rglob("*.yaml")):
         group = path.parent.relative_to(config_dir).as_posix().strip(".")
-        if group.split("/")[0] not in {"hydra", "experiment", "gguf"}:
+        if group.split("/")[0] not in {"hydra", "experiment"}:
             text = path.read_text(encoding="utf-8")
             content = yaml.safe_load(text) or {}
             choice = f"{group}={path.stem}" if group else f"litgrade {path.stem}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
@@ -181,6 +182,8 @@ def _ragas_llm(chat: Chat) -> InstructorBaseRagasLLM:
     from openai import AsyncOpenAI
     from ragas.llms.base import InstructorLLM
 
+    for name in ("instructor", "ragas"):  # what fails is counted and told by us
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     llm = chat.llm
     client = AsyncOpenAI(
         api_key="kept-by-our-client",

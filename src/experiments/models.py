@@ -15,7 +15,7 @@ from experiments.tables import markdown
 from pipeline.errors import UserError, did_you_mean
 from pipeline.models import ModelFiles, damaged_files, fetch
 
-_GROUPS = ("embedder", "cross_encoder", "gguf")  # config groups whose files register a model
+_GROUPS = ("embedder", "cross_encoder")  # config groups whose files register a model
 
 
 def registered_models() -> dict[str, ModelFiles]:

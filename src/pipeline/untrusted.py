@@ -16,7 +16,8 @@ _INSTRUCTION = re.compile(
     r"(?:of\W+|is\W+|=\W*)?(?:[0-9]\b|highly)"
     r"|\b(?:positive|favou?rable) (?:review|verdict|rating)s? only\b|\bgive (?:a|only) positive review"
     r"|\b(?:as|you are) an? (?:ai|llm|(?:large )?language model|assistant)\b.{0,60}\b(?:you|must|should|rate|review)\b"
-    r"|\bsystem prompt\b|<\|?(?:im_start|im_end|system|assistant|user|endoftext)\|?>|\[/?INST\]|</?(?:paper|query)>",
+    r"|\bsystem prompt\b|<\|\w{1,40}\|>|<</?SYS>>|</?(?:system|assistant|user|paper|query)>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT)\]",
     re.IGNORECASE,
 )
 
@@ -48,7 +49,11 @@ def instruction_like(text: str) -> str | None:
 def _is_hidden(character: str) -> bool:
     """Whether the character has no glyph and is no white space: format and control characters, tags, surrogates."""
     return (
-        unicodedata.category(character) in {"Cf", "Cc", "Cs", "Co"}
-        and not character.isspace()
-        and character != "\u00ad"
+        "\ufe00" <= character <= "\ufe0f"
+        or "\U000e0100" <= character <= "\U000e01ef"
+        or (
+            unicodedata.category(character) in {"Cf", "Cc", "Cs", "Co"}
+            and not character.isspace()
+            and character != "\u00ad"
+        )
     )

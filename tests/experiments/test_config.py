@@ -16,9 +16,7 @@ GIVEN = {  # choices that need a value of the user's own
     "judge=ragas_recorded": ["arm=bm25_mpnet_llm"],
 }
 CHOICES = sorted(
-    f"{path.parent.name}={path.stem}"
-    for path in config_dir().glob("*/*.yaml")
-    if path.parent.name not in {"hydra", "gguf"}  # gguf only registers weights
+    f"{path.parent.name}={path.stem}" for path in config_dir().glob("*/*.yaml") if path.parent.name != "hydra"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +42,7 @@ def read_answer(raw: Mapping[str, Any], llm: Llm, key: str, about: str, latency_
     message, usage = choice["message"], usage if isinstance(usage, dict) else {}
     n_input, n_output = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
     usd = usage.get("cost")
-    if not isinstance(usd, int | float):
+    if isinstance(usd, bool) or not isinstance(usd, int | float) or not 0 <= usd < math.inf:
         price = find_price(llm.prices, llm.endpoint, llm.model, now.date())
         usd = None if price is None or n_input is None or n_output is None else price.usd(n_input, n_output)
     return Answer(
@@ -63,11 +64,12 @@ def read_answer(raw: Mapping[str, Any], llm: Llm, key: str, about: str, latency_
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else str(value)
+    """Return a text that can be stored: half of a surrogate pair becomes a question mark."""
+    return None if value is None else str(value).encode(errors="replace").decode()
 
 
 def _positions(logprobs: Any) -> list[Position] | None:

@@ -52,10 +52,7 @@ def _repair(request: Request, asked: Asked) -> Request:
         body["max_tokens"] *= _LONGER
     else:
         answer = asked.replies[0].answer
-        said = (answer.content if answer else None) or ""
-        body["messages"] = [
-            *body["messages"],
-            {"role": "assistant", "content": said},
-            {"role": "user", "content": _REPAIR},
-        ]
+        said = ((answer.content if answer else None) or "").strip()
+        shown = [{"role": "assistant", "content": said}] if said else []  # some endpoints refuse an empty message
+        body["messages"] = [*body["messages"], *shown, {"role": "user", "content": _REPAIR}]
     return Request(body, request.about)

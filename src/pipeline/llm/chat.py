@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class Chat:
     client: AsyncOpenAI | None = None
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
+    returned: asyncio.Condition = field(default_factory=asyncio.Condition)  #: told when an answer came
 
     async def answer(self, request: Request) -> Reply:
         """Return the recorded answer to a request, or else ask and record.
@@ -106,7 +107,7 @@ class Chat:
                 while waiting and not stopped:
                     await answer_next()
 
-            if waiting:
+            while waiting and not stopped and self.client is None:  # until one was really sent
                 await answer_next()
             await asyncio.gather(*(work() for _ in range(self.llm.concurrency)))
         if stopped:
@@ -116,17 +117,19 @@ class Chat:
     async def _ask(self, key: str, request: Request) -> Answer:
         if self.client is None:
             self.client = open_client(self.llm)
-        most = self._reserve(request.body)
+        most = await self._reserve(request.body)
         try:
             raw, latency_s = await request_answer(self.client, self.llm, request.body)
+            answer = read_answer(raw, self.llm, key, request.about, latency_s)
+            self.spent_usd += most if answer.usd is None else answer.usd
         finally:
-            self.reserved_usd -= most
-        answer = read_answer(raw, self.llm, key, request.about, latency_s)
-        self.spent_usd += most if answer.usd is None else answer.usd
+            async with self.returned:
+                self.reserved_usd -= most
+                self.returned.notify_all()
         self.recording.add(answer)
         return answer
 
-    def _reserve(self, body: Mapping[str, Any]) -> float:
+    async def _reserve(self, body: Mapping[str, Any]) -> float:
         """Set aside the most that an answer can cost, so that requests under way together cannot pass the limit."""
         llm = self.llm
         if llm.max_usd is None:
@@ -137,13 +140,18 @@ class Chat:
                 f"llm.max_usd={llm.max_usd:g} cannot be kept: the price of {body['model']} at {llm.endpoint} is not in "
                 "conf/prices; add it there, or set llm.max_usd=null"
             )
-        most = price.usd(most_input_tokens(body), body["max_tokens"])
-        if self.spent_usd + self.reserved_usd + most > llm.max_usd:
+        most, limit = price.usd(most_input_tokens(body), body["max_tokens"]), llm.max_usd
+        async with self.returned:  # what is set aside for others may not be used up
+            await self.returned.wait_for(
+                lambda: not self.reserved_usd or self.spent_usd + self.reserved_usd + most <= limit
+            )
+            self.reserved_usd += most
+        if self.spent_usd + self.reserved_usd > limit + 1e-12:
+            self.reserved_usd -= most
             raise UserError(
                 f"llm.max_usd={llm.max_usd:g} would be passed: ${self.spent_usd:.6f} spent in this run; "
                 "every answer so far is recorded, so raise the limit and run again"
             )
-        self.reserved_usd += most
         return most
 
 

@@ -59,6 +59,8 @@ def _key(llm: Llm) -> str:
     if llm.key_env is None:
         return _NO_KEY
     key = os.environ.get(llm.key_env, "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise UserError(f"the key in {llm.key_env} holds characters that no key has; copy it again")
     if not key:
         raise UserError(
             f"the key for {llm.endpoint} is missing: set the environment variable {llm.key_env}, "
@@ -130,11 +132,20 @@ async def _attempt(client: AsyncOpenAI, body: Mapping[str, Any]) -> dict[str, An
 
 def _read(response: httpx.Response, client: AsyncOpenAI) -> Any:
     """Return the JSON of a body, or its text where it is none; a key that the endpoint repeats is blotted out."""
-    text = response.text if client.api_key == _NO_KEY else response.text.replace(client.api_key, "***")
     try:
-        return json.loads(text)
-    except ValueError:
-        return text.strip()
+        return _blotted(json.loads(response.text), client.api_key)
+    except (ValueError, RecursionError):
+        return _blotted(response.text.strip(), client.api_key)
+
+
+def _blotted(value: Any, key: str) -> Any:
+    if isinstance(value, str):
+        return value if key == _NO_KEY else value.replace(key, "***")
+    if isinstance(value, list):
+        return [_blotted(entry, key) for entry in value]
+    if isinstance(value, dict):
+        return {_blotted(name, key): _blotted(entry, key) for name, entry in value.items()}
+    return value
 
 
 def _checked(answer: Any, response: httpx.Response) -> dict[str, Any]:
@@ -174,8 +185,11 @@ def _asked_wait_s(headers: httpx.Headers) -> float | None:
     try:
         return max(0.0, float(value))
     except ValueError:
-        when = email.utils.parsedate_tz(value)
-        return None if when is None else max(0.0, email.utils.mktime_tz(when) - time.time())
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _wait_s(fault: _FaultError, backoff_s: float, faults: int) -> float:

@@ -45,19 +45,21 @@ class Recording:
         with self.path.open("rb") as file:
             file.seek(self._read_to)
             for line in file:
-                if line.endswith(b"\n"):  # the last one may still be in the writing
+                if line.endswith(b"\n"):
                     self._read_to += len(line)
                     self._take(line)
+                else:  # still in the writing, cut off, or whole without its line break
+                    self._take(line, is_whole=False)
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, *, is_whole: bool = True) -> None:
         if not line.strip():
             return
         try:
             answer = Answer(**json.loads(line))
+            self._answers[answer.key] = answer
         except (ValueError, TypeError):
-            log.warning("%s: a damaged line was passed over: %.60r", self.path, line)
-            return
-        self._answers[answer.key] = answer
+            if is_whole:
+                log.warning("%s: a damaged line was passed over: %.60r", self.path, line)
 
     def add(self, answer: Answer) -> None:
         """Store an answer; it is on disk when this returns."""

@@ -50,11 +50,12 @@ _SYNONYMS = {
     **dict.fromkeys(["low relevance", "low", "lowly relevant", "low relevant", "not relevant", "irrelevant"], _LOW),
 }
 _REFUSAL = re.compile(
-    r"^\W*(?:i(?:'|\u2019)?m sorry|i am sorry|sorry|i apologi[sz]e|as an ai\b|i (?:can(?:no|')?t|can\u2019t|am unable|"
-    r"(?:'|\u2019)?m unable|won(?:'|\u2019)t|will not|decline|must decline)\b)",
+    r"^\W*(?:i['\u2019]?m sorry|i am sorry|sorry|i apologi[sz]e|as an ai\b|"
+    r"i (?:can(?:no|['\u2019])?t|am unable|won['\u2019]t|will not|decline|must decline)\b|i['\u2019]m unable\b)",
     re.IGNORECASE,
 )
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL)  # the start may stand in the prompt
+_DIGIT = re.compile(r"[\s\"'`*]*[0-3](?![ ]?[\d%/]|\.\d|\w)")
 _MIN_DIGIT_MASS = 0.5  # of the probability at the position of the digit that must lie on 0 to 3
 
 
@@ -83,7 +84,8 @@ def read_digit(reply: Reply) -> Verdict:
     answer = reply.answer
     if answer is None:
         return Verdict(Outcome.PROVIDER_ERROR)
-    for position in answer.logprobs or []:
+    positions = answer.logprobs if _DIGIT.match(answer.content or "") else None
+    for position in positions or []:
         if re.fullmatch(r"\s*[0-3]\s*", position["token"]):
             mass = [0.0] * len(CATEGORIES)
             for token, logprob in position["top"].items():
@@ -118,7 +120,7 @@ def _find(reply: Reply, wanted: str) -> dict[str, Any] | Outcome:
 
 
 def _without_object(answer: Answer) -> Outcome:
-    content = (answer.content or "").strip()
+    content = _THOUGHT.sub("", answer.content or "").strip()
     if answer.refusal or answer.finish_reason == "content_filter" or _REFUSAL.match(content):
         return Outcome.REFUSED
     if answer.finish_reason == "length":
@@ -132,6 +134,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     while start >= 0:
         try:
             entry, end = decoder.raw_decode(text, start)
+        except RecursionError:
+            return  # nothing that was asked for is nested like this
         except ValueError:
             entry, end = _nearly_json(text, start)
         if isinstance(entry, dict):
@@ -145,9 +149,11 @@ def _nearly_json(text: str, start: int) -> tuple[Any, int]:
     if not end:
         return None, start + 1
     try:
-        return yaml.safe_load(text[start:end]), end
-    except (yaml.YAMLError, ValueError):
+        found = yaml.safe_load(text[start:end].replace("\t", " "))
+    except (yaml.YAMLError, ValueError, RecursionError):
         return None, start + 1
+    is_filled = isinstance(found, dict) and any(value is not None for value in found.values())
+    return (found if is_filled else None), end
 
 
 def _text(value: Any) -> str | None:

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 Grade = Annotated[float, Field(ge=0, le=3)]
 
+_REPAIR_TOKENS = 64  # what a request for a readable answer adds, besides the answer
 _DIGIT_TOKENS = 4  # room for a digit and a line break
 _CATEGORY = {"category": {"type": "string", "enum": list(reversed(CATEGORIES))}}
 _EXPLANATION = {"explanation": {"type": "string"}}
@@ -130,7 +131,7 @@ class Stage:
         changed = {} if self.llm.seed is None else {"seed": self.llm.seed + sample}
         if task == "digit":
             changed["max_tokens"] = _DIGIT_TOKENS
-        room = self.llm.context_window - changed.get("max_tokens", self.llm.max_tokens)
+        room = self.llm.context_window - 2 * changed.get("max_tokens", self.llm.max_tokens) - _REPAIR_TOKENS
         return make_request(
             self.llm,
             build_messages(self.prompt, question, room),
