@@ -62,7 +62,8 @@ def main(composed: DictConfig) -> None:
     if any(config.llm.mode == "estimate" for config in configs.values()):
         with contextlib.suppress(OSError):
             folder.rmdir()
-        print("\n".join(line for config in configs.values() for line in estimate_lines(config)))  # noqa: T201
+        for config in configs.values():
+            print("\n".join(estimate_lines(config)))  # noqa: T201
         return
     sweep = {"sweep_id": f"ablation-{folder.parent.name}-{folder.name}"}
     results, not_run = {}, {}

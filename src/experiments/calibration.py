@@ -66,7 +66,7 @@ def learn_thresholds(expected: npt.NDArray[np.float64], grades: npt.NDArray[np.i
     the lowest is taken.
     """
     values = np.unique(expected)
-    cuts = np.array([values[0], *(values[:-1] + values[1:]) / 2, values[-1] + 1])  # below all, between, above all
+    cuts = np.array([0.0, *(values[:-1] + values[1:]) / 2, values[-1] + 1])  # below all, between, above all
     # loss[k, g]: what it costs to call everything in [cuts[k], cuts[k + 1]) grade g
     bins = np.searchsorted(values, expected)
     loss = np.zeros((len(values), len(GRADES)))

@@ -11,6 +11,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -77,6 +78,10 @@ def _run(verb: str, arguments: list[str]) -> None:
 
 def _refuse_secrets(arguments: list[str]) -> None:
     """Hydra stores the overrides of a multirun as they were typed."""
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key.endswith("key_env") and not re.fullmatch(r"\w*", value):
+            _fail(f"{key}: expected the name of an environment variable; a key itself would be stored")
     ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:
         key = argument.lstrip("+").split("=")[0]

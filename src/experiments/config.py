@@ -12,7 +12,16 @@ from typing import Annotated, Any, Literal
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from experiments import collections
 from experiments.collections import Loader
@@ -75,6 +84,13 @@ class Calibration(Section):
     """How the categories of expected grades are learned."""
 
     folds: NonNegativeInt
+
+    @field_validator("folds")
+    @classmethod
+    def _is_no_single_fold(cls, folds: int) -> int:
+        if folds == 1:
+            raise ValueError("a single fold leaves no other queries to learn from; expected 0 or at least 2")
+        return folds
 
 
 class Paths(Section):
@@ -186,6 +202,11 @@ class RunConfig(Section):
         return encoders if self.asked_model is None else [*encoders, self.asked_model]
 
     @property
+    def explains(self) -> bool:
+        """Whether the arm explains its categories."""
+        return any(isinstance(stage, grade.Stage) and stage.explain != "none" for _, stage in self.stages())
+
+    @property
     def asked_model(self) -> str | None:
         """The language model that grades, or None."""
         return next((stage.llm.model for _, stage in self.stages() if isinstance(stage, grade.Stage)), None)
@@ -234,10 +255,7 @@ def read_config(composed: DictConfig) -> RunConfig:
         for override in unread_overrides(composed, HydraConfig.get().overrides.task):
             log.warning("%s has no effect on arm %s", override, config.arm.name)
     config.loader()  # a wrong setting is told before any work
-    explains = any(isinstance(stage, grade.Stage) and stage.explain != "none" for _, stage in config.stages())
-    if isinstance(config.judge, Ragas) and not explains:
-        raise UserError(
-            f"judge={config.judge.kind}: arm {config.arm.name} gives no explanations to judge; use arm=bm25_mpnet_llm "
-            "with grade.explain=all or shown"
-        )
+    config.stages()
+    if isinstance(config.judge, Ragas) and config.judge.llm.mode == "estimate":
+        raise UserError("judge.llm.mode=estimate: what a judge is asked cannot be known before; use llm.mode=estimate")
     return config

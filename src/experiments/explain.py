@@ -20,8 +20,10 @@ CONFIG_ERRORS = (HydraException, OmegaConfBaseException)
 
 def explain_validation(error: ValidationError, within: str = "") -> str:
     """Return one line a fault: ``key=value: what is expected``."""
-    faults = {(str(f["loc"][-1:]), f["msg"], repr(f["input"])): f for f in reversed(error.errors())}
-    return "\n".join(_fault(fault, within) for fault in reversed(faults.values()))  # once for what is referred to twice
+    once: dict[tuple[str, str], Any] = {}  # grade.llm and grade.prompt are llm and prompt again
+    for fault in error.errors():
+        once.setdefault((str([part for part in fault["loc"] if part != "grade"]), fault["msg"]), fault)
+    return "\n".join(_fault(fault, within) for fault in once.values())
 
 
 def _fault(fault: Any, within: str) -> str:

@@ -74,6 +74,13 @@ def _summary(judged: Sequence[JudgedExplanation], score: str) -> Summary:
     )
 
 
+def judge_use(judged: Sequence[JudgedExplanation]) -> dict[str, float | None]:
+    """Return the totals of what judging took; None is unknown."""
+    names = ("requests", "input_tokens", "output_tokens", "usd", "paid_usd")
+    columns = {name: [getattr(entry, name) for entry in judged] for name in names}
+    return {name: None if None in values else sum(values) for name, values in columns.items()}
+
+
 def summary_metrics(summary: Mapping[str, Any]) -> dict[str, float]:
     """Return the averages by names that MLflow takes."""
     return {

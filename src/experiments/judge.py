@@ -20,11 +20,12 @@ import httpx
 import numpy as np
 
 from experiments.config import Ragas
-from experiments.explanations import JudgedExplanation
+from experiments.explanations import SCORES, JudgedExplanation
 from pipeline.candidates import Candidates
 from pipeline.errors import UserError
 from pipeline.llm.answers import Answer
 from pipeline.llm.chat import Chat, Reply, open_chat
+from pipeline.llm.estimates import EstimateOnly
 from pipeline.llm.requests import Request, with_provider
 from pipeline.llm.settings import ResponseFormat
 from pipeline.papers import Query
@@ -41,7 +42,7 @@ class _Trail:
 
     about: str
     replies: list[Reply] = field(default_factory=list)
-    stop: UserError | None = None  #: RAGAS would swallow it
+    stop: Exception | None = None  #: RAGAS would swallow it
 
 
 _TRAIL: ContextVar[_Trail] = ContextVar("trail")
@@ -55,27 +56,36 @@ class _Inconsistent(ValueError):  # noqa: N818 (the name is the reason that read
 class _Explanation:
     query: Query
     example: Example
-    text: str
+    text: str | None
 
     @property
     def paper_text(self) -> str:
-        """What the grading model was told of the paper."""
+        """What the full prompt tells of the paper."""
         return describe_paper(self.example, ("title", "abstract", "disciplines", "keywords", "initial_category"))
 
 
 def judge_explanations(rankings: Sequence[Candidates], judge: Ragas) -> list[JudgedExplanation]:
     """Return what RAGAS says of the explanations of the first ``judge.top`` papers of each ranking, in order.
 
-    A paper without an explanation is left out.
+    A paper that was graded but has no explanation is counted as without scores.
     """
-    explanations = [
+    found = [
         _Explanation(table.query, Example(table.papers[i], table.columns["initial_category"][i]), text)
         for table in rankings
         if "explanation" in table.columns
         for i, text in enumerate(table.columns["explanation"][: judge.top])
-        if text
+        if table.columns["outcome"][i] is not None
     ]
-    return asyncio.run(_judge_all(explanations, judge)) if explanations else []
+    given = [explanation for explanation in found if explanation.text]
+    judged = iter(asyncio.run(_judge_all(given, judge)) if given else [])
+    return [next(judged) if explanation.text else _unexplained(explanation) for explanation in found]
+
+
+def _unexplained(explanation: _Explanation) -> JudgedExplanation:
+    query, faults = explanation.query, dict.fromkeys(SCORES, "no explanation")
+    return JudgedExplanation(
+        query.query_id, query.area, explanation.example.paper.paper_id, None, None, faults, 0, 0, 0, 0.0, 0.0
+    )
 
 
 async def _judge_all(explanations: Sequence[_Explanation], judge: Ragas) -> list[JudgedExplanation]:
@@ -83,15 +93,28 @@ async def _judge_all(explanations: Sequence[_Explanation], judge: Ragas) -> list
         ask = _ragas_llm(chat)
         gate = asyncio.Semaphore(judge.llm.concurrency)
         with progress(len(explanations), "judging explanations") as step:
+            stopped = False
 
-            async def one(explanation: _Explanation) -> JudgedExplanation:
+            async def one(explanation: _Explanation) -> JudgedExplanation | None:
+                nonlocal stopped
                 async with gate:
-                    judged = await _judge(explanation, judge, ask)
-                    step(1)
-                    return judged
+                    if stopped:
+                        return None
+                    try:
+                        return await _judge(explanation, judge, ask)
+                    except BaseException:
+                        stopped = True
+                        raise
+                    finally:
+                        step(1)
 
             first = await one(explanations[0])  # alone, so that a wrong key or model is told before others are sent
-            return [first, *await asyncio.gather(*(one(explanation) for explanation in explanations[1:]))]
+            others = await asyncio.gather(*map(one, explanations[1:]), return_exceptions=True)  # all are waited for
+            judged = [first, *others]
+    for entry in judged:
+        if isinstance(entry, BaseException):
+            raise entry
+    return [entry for entry in judged if entry is not None and not isinstance(entry, BaseException)]
 
 
 async def _judge(explanation: _Explanation, judge: Ragas, ask: InstructorBaseRagasLLM) -> JudgedExplanation:
@@ -124,10 +147,12 @@ async def _judge(explanation: _Explanation, judge: Ragas, ask: InstructorBaseRag
 
 async def _try(score: Awaitable[float], trail: _Trail) -> tuple[float | None, str]:
     """Return a score, or None and why there is none; raise what must stop the run."""
-    from instructor.core.exceptions import InstructorRetryException
+    from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
 
     try:
         value = await score
+    except IncompleteOutputException:
+        return None, "truncated"
     except _Inconsistent:
         return None, "inconsistent verdicts"
     except InstructorRetryException as error:
@@ -153,7 +178,7 @@ async def _faithfulness(explanation: _Explanation, judge: Ragas, ask: Instructor
 
     result = await Checked(llm=ask).ascore(
         user_input=explanation.query.expanded,
-        response=explanation.text,
+        response=explanation.text or "",
         retrieved_contexts=[explanation.paper_text],
     )
     return float(result.value)
@@ -220,7 +245,7 @@ class _Transport(httpx.AsyncBaseTransport):
         body = with_provider(self._chat.llm, json.loads(request.content))
         try:
             reply = await self._chat.answer(Request(body, trail.about))
-        except UserError as error:
+        except (UserError, OSError, EstimateOnly) as error:
             trail.stop = error
             return httpx.Response(403, json={"error": {"message": "stopped"}})
         trail.replies.append(reply)

@@ -27,6 +27,9 @@ def model_use(rankings: Sequence[Candidates]) -> dict[str, Any] | None:
 
 def _totals(tables: Sequence[Candidates]) -> dict[str, Any]:
     outcomes = Counter(outcome for table in tables for outcome in table.columns["outcome"] if outcome is not None)
+    explained = Counter(
+        outcome for table in tables for outcome in table.columns.get("explaining", ()) if outcome is not None
+    )
     amounts = {name: _sum(value for table in tables for value in table.columns[name]) for name in _AMOUNTS}
     usd, paid = amounts["usd"], amounts["paid_usd"]
     suspicious = sum(
@@ -38,6 +41,7 @@ def _totals(tables: Sequence[Candidates]) -> dict[str, Any]:
         "papers": outcomes.total(),
         "outcomes": dict(sorted(outcomes.items())),
         **amounts,
+        **({"explanations": dict(sorted(explained.items()))} if explained else {}),
         "saved_usd": None if usd is None or paid is None else usd - paid,
         "instruction_like": suspicious,
     }
@@ -57,12 +61,17 @@ def use_text(use: Mapping[str, Any]) -> str:
     """Return the line that a user reads."""
     run = use["run"]
     outcomes = ", ".join(f"{kind} {count}" for kind, count in run["outcomes"].items())
+    return f"{use_line('model', run)}; {run['papers']} papers ({outcomes})"
+
+
+def use_line(who: str, run: Mapping[str, Any]) -> str:
+    """Return requests, tokens and dollars as a reader wants them."""
     tokens = " and ".join(
         f"{'unknown' if run[name] is None else f'{run[name]:.0f}'} {name.replace('_', ' ')}"
         for name in ("input_tokens", "output_tokens")
     )
     dollars = ", ".join(
-        f"{word} {'unknown' if run[name] is None else f'${run[name]:.6f}'}"
-        for name, word in (("paid_usd", "paid"), ("saved_usd", "saved by recorded answers"))
+        f"{'unknown' if run[name] is None else f'${run[name]:.6f}'} {word}"
+        for name, word in (("paid_usd", "paid now"), ("usd", "in all"))
     )
-    return f"model: {run['papers']} papers ({outcomes}), {run['requests']:.0f} requests, {tokens}; {dollars}"
+    return f"{who}: {run['requests']:.0f} requests, {tokens}; {dollars}"

@@ -20,19 +20,20 @@ from experiments import cli
 from experiments.calibration import cross_fit
 from experiments.collections import Collection
 from experiments.config import Ragas, RunConfig, read_config
-from experiments.explanations import JudgedExplanation, summarize, summary_metrics, summary_text
+from experiments.explanations import JudgedExplanation, judge_use, summarize, summary_metrics, summary_text
 from experiments.files import write_lines
 from experiments.intervals import bounds
 from experiments.judge import judge_explanations
 from experiments.metrics import Scores, Values, aggregate, grade_ranking, measure_query
-from experiments.model_use import model_use, use_text
+from experiments.model_use import model_use, use_line, use_text
 from experiments.tables import mean_text, write_csv
 from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.cache import content_key
 from pipeline.candidates import Candidates
-from pipeline.errors import without_secrets
+from pipeline.errors import UserError, without_secrets
 from pipeline.grading import Thresholds
 from pipeline.llm.estimates import EstimateOnly
+from pipeline.stages import grade
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         _intervals(config, collection, rankings, measured),
         calibrated.thresholds,
         model_use(rankings),
-        judge_explanations(rankings, config.judge) if isinstance(config.judge, Ragas) else None,
+        judge_explanations(rankings, config.judge) if isinstance(config.judge, Ragas) and config.explains else None,
     )
 
 
@@ -161,6 +162,7 @@ def _of_model(result: RunResult) -> dict[str, Any]:
         "model_use": result.use,
         "thresholds": result.thresholds,
         "explanations": result.judged and summarize(result.judged),
+        "judge_use": result.judged and judge_use(result.judged),
         "intervals": low and high and {name: [low.macro[name], high.macro[name]] for name in low.macro},
     }
 
@@ -175,7 +177,7 @@ def _trec_lines(result: RunResult) -> Iterator[str]:
 
 def public_settings(config: RunConfig) -> dict[str, Any]:
     """Return the resolved config without secrets; Hydra reads it back."""
-    settings: dict[str, Any] = config.model_dump(mode="json", exclude_none=True)
+    settings: dict[str, Any] = config.model_dump(mode="json")
     if "uri" in settings["tracking"]:
         settings["tracking"]["uri"] = without_secrets(settings["tracking"]["uri"])
     return settings
@@ -212,10 +214,11 @@ def _metrics(result: RunResult) -> dict[str, float]:
             named |= {f"{name}.{bound}": value for name, value in of_bound.macro.items()}
     if result.use:
         run = result.use["run"]
-        named |= {f"model/{name}": value for name, value in run.items() if name != "outcomes"}
+        named |= {f"model/{name}": value for name, value in run.items() if not isinstance(value, dict)}
         named |= {f"model/outcome_{kind}": count for kind, count in run["outcomes"].items()}
     if result.judged:
         named |= summary_metrics(summarize(result.judged))
+        named |= {f"judge/{name}": value for name, value in judge_use(result.judged).items()}
     named |= {f"seconds/{stage}": seconds for stage, seconds in result.seconds.items()}
     return {name: value for name, value in named.items() if value is not None}
 
@@ -230,7 +233,7 @@ def summary_lines(result: RunResult) -> list[str]:
     if result.use:
         lines.append(use_text(result.use))
     if result.judged:
-        lines += ["", summary_text(summarize(result.judged))]
+        lines += ["", summary_text(summarize(result.judged)), use_line("judge", judge_use(result.judged))]
     return lines
 
 
@@ -240,14 +243,19 @@ def _interval_text(low: float | None, high: float | None) -> str:
 
 def estimate_lines(config: RunConfig) -> list[str]:
     """Return what the arm would ask a language model, without asking."""
+    if config.asked_model is None:
+        return [f"arm {config.arm.name} asks no language model"]
     rankings = config.loader().load().candidates()
     try:
         for _, stage in config.stages():
             rankings = stage(rankings)
     except EstimateOnly as found:
-        judge = ["the judge is not estimated: its requests hold explanations that are not given yet"]
-        return [str(found), *(judge if isinstance(config.judge, Ragas) else []), "nothing was asked"]
-    return [f"arm {config.arm.name} asks no language model"]
+        later = "not estimated, because it hangs on the answers: asking for explanations after grading"
+        judge = "not estimated, because it holds explanations that are not given yet: judging them"
+        explains_later = any(isinstance(s, grade.Stage) and s.explains_later for _, s in config.stages())
+        notes = [*([later] if explains_later else []), *([judge] if isinstance(config.judge, Ragas) else [])]
+        return [str(found), *notes, "nothing was asked"]
+    raise AssertionError("a stage that asks a model raises in place of asking")
 
 
 def sweep_tags() -> dict[str, str]:
@@ -262,6 +270,11 @@ def main(composed: DictConfig) -> None:
     """Compose, check, run, show."""
     config = read_config(composed)
     folder = Path(HydraConfig.get().runtime.output_dir)
+    if isinstance(config.judge, Ragas) and not config.explains:
+        raise UserError(
+            f"judge={config.judge.kind}: arm {config.arm.name} gives no explanations to judge; use arm=bm25_mpnet_llm "
+            "with grade.explain=all or shown"
+        )
     if config.llm.mode == "estimate":
         with contextlib.suppress(OSError):  # it holds something already
             folder.rmdir()

@@ -30,10 +30,17 @@ class PaperGrade:
     explanation: str | None
     samples: tuple[str | None, ...]  #: the category of each sample
     replies: tuple[Reply, ...]
+    explaining: Outcome | None = None  #: what became of asking for the explanation on its own
 
     def explained(self, asked: Asked) -> PaperGrade:
         """Return the grade with an explanation that was asked for on its own."""
-        return replace(self, explanation=asked.verdict.explanation, replies=(*self.replies, *asked.replies))
+        verdict = asked.verdict
+        return replace(
+            self,
+            explanation=verdict.explanation,
+            explaining=verdict.outcome,
+            replies=(*self.replies, *asked.replies),
+        )
 
 
 def combine_samples(asked: Sequence[Asked], thresholds: Thresholds) -> PaperGrade:
@@ -69,10 +76,11 @@ def graded_table(table: Candidates, grades: Sequence[PaperGrade]) -> Candidates:
     """Return the table with what the model said of its first papers, and these in the order of ``grading_order``.
 
     Columns: ``previous_rank`` (from 1, before this stage), ``category`` (None: not graded, see ``outcome``),
-    ``expected_grade`` (with digits only), ``explanation``, ``samples`` (where there are several),
+    ``expected_grade`` (with digits only), ``explanation`` and the ``explained_category`` that it speaks of,
+    ``explaining`` (outcome of asking for it, where it was asked for on its own), ``samples`` (where there are several),
     ``requests``, ``input_tokens`` and ``output_tokens`` and ``usd`` (of all replies, recorded ones too; NaN: unknown),
-    ``paid_usd`` (of those that this run asked for), ``answered_by``, and ``instruction_like``: what in title or
-    abstract talks to the model. Below the graded papers, ``outcome`` is None and the counts are 0.
+    ``paid_usd`` (of those that this run asked for), ``answered_by``, and ``instruction_like``: what in the paper's
+    texts talks to the model. Below the graded papers, ``outcome`` is None and the counts are 0.
     """
 
     def objects(value: Callable[[PaperGrade], object]) -> Column:
@@ -90,6 +98,8 @@ def graded_table(table: Candidates, grades: Sequence[PaperGrade]) -> Candidates:
         "outcome": objects(lambda grade: str(grade.outcome)),
         "expected_grade": numbers(lambda g: np.nan if g.expected_grade is None else g.expected_grade, np.nan),
         "explanation": objects(lambda grade: grade.explanation),
+        "explained_category": objects(lambda grade: grade.category if grade.explanation else None),
+        "explaining": objects(lambda grade: grade.explaining and str(grade.explaining)),
         "samples": objects(lambda grade: list(grade.samples)),
         "requests": numbers(lambda grade: len(grade.replies)).astype(np.int64),
         "input_tokens": numbers(lambda grade: _total(grade, lambda answer: answer.input_tokens)),
@@ -101,6 +111,8 @@ def graded_table(table: Candidates, grades: Sequence[PaperGrade]) -> Candidates:
     }
     if np.isnan(columns["expected_grade"]).all():
         del columns["expected_grade"]
+    if all(grade.explaining is None for grade in grades):
+        del columns["explaining"]
     if all(len(grade.samples) == 1 for grade in grades):
         del columns["samples"]
     table = table.with_columns(**columns)
@@ -110,8 +122,8 @@ def graded_table(table: Candidates, grades: Sequence[PaperGrade]) -> Candidates:
 def grading_order(table: Candidates) -> npt.NDArray[np.intp]:
     """Return the order by category, then by expected grade where there is one, then as before.
 
-    A paper that the model failed on keeps its place by its initial category; papers that it was not asked about stay
-    below the others, as they were.
+    A paper that the model failed on keeps its place by its initial category, and without an expected grade is the last
+    of it; papers that the model was not asked about stay below the others, as they were.
     """
     given, initial = table.columns["category"], table.columns["initial_category"]
     grades = np.array([CATEGORIES.index(c or i) for c, i in zip(given, initial, strict=True)], dtype=np.float64)
@@ -139,4 +151,5 @@ def _answered_by(replies: Sequence[Reply]) -> str | None:
 
 
 def _suspicion(paper: Paper) -> str | None:
-    return instruction_like(paper.title) or instruction_like(paper.abstract)
+    texts = (paper.title, paper.abstract, *paper.keywords, *paper.disciplines)
+    return next((found for text in texts if (found := instruction_like(text))), None)

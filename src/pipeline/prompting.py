@@ -1,7 +1,7 @@
 """The prompt of the grading stage (the paper, section 4.4.1 and figure 8).
 
 What is the same for every paper comes first and what changes comes last, so that a provider that keeps the start of a
-prompt pays it once: role, criteria and rules; then examples and query; then the paper; then what is asked for.
+prompt pays it once: role, criteria and rules; then query and examples; then the paper; then what is asked for.
 """
 
 from __future__ import annotations
@@ -85,7 +85,14 @@ def build_messages(prompt: Prompt, question: Question, budget_tokens: int) -> li
     shown = list(question.examples)
     while True:
         user = "\n\n".join([_query_text(question.query), *_examples_text(prompt, shown), paper, asked])
-        if not shown or (len(system.encode()) + len(user.encode())) / _BYTES_A_TOKEN <= budget_tokens:
+        fits = (len(system.encode()) + len(user.encode())) / _BYTES_A_TOKEN <= budget_tokens
+        if not shown and not fits:
+            log.warning(
+                "query %s, paper %s: the prompt may be too long for the model's window, even without examples",
+                question.query.query_id,
+                question.judged.paper.paper_id,
+            )
+        if fits or not shown:
             return [{"role": "system", "content": system}, {"role": "user", "content": user}]
         least = _lowest(shown)
         log.info(

@@ -21,6 +21,7 @@ _INSTRUCTION = re.compile(
     re.IGNORECASE,
 )
 
+_SOFT_HYPHEN = "\u00ad"  # cannot be seen either, but is common and means no harm
 _SHOWN = 80  # characters of a suspicious phrase
 
 
@@ -30,16 +31,20 @@ def fenced(text: str) -> str:
     White space becomes single blanks, invisible characters go, ``<``, ``>`` and ``&`` become HTML entities, and marks
     of chat templates lose their brackets.
     """
-    visible = "".join(character for character in text if not _is_hidden(character))
-    one_line = " ".join(visible.split())
+    one_line = " ".join(fold_hidden(text).split())
     return html.escape(_TEMPLATE_MARK.sub(r"(\1)", one_line), quote=False)
+
+
+def fold_hidden(text: str) -> str:
+    """Return the text without what cannot be seen."""
+    return "".join(character for character in text if not _is_hidden(character) and character != _SOFT_HYPHEN)
 
 
 def instruction_like(text: str) -> str | None:
     """Return what in this text looks like an instruction to the model, with hidden characters made visible, or None."""
     visible = "".join(f"[U+{ord(c):04X}]" if _is_hidden(c) else c for c in text)
     hidden = re.search(r"\[U\+[0-9A-F]+\]", visible) if visible != text else None
-    plain = "".join(c for c in text if not _is_hidden(c))
+    plain = fold_hidden(text)
     found = _INSTRUCTION.search(" ".join(plain.split()))
     if found:
         return found.group()[:_SHOWN] + (f" (hidden: {hidden.group()})" if hidden else "")
@@ -49,11 +54,12 @@ def instruction_like(text: str) -> str | None:
 def _is_hidden(character: str) -> bool:
     """Whether the character has no glyph and is no white space: format and control characters, tags, surrogates."""
     return (
-        "\ufe00" <= character <= "\ufe0f"
+        character == "\u034f"
+        or "\ufe00" <= character <= "\ufe0f"
         or "\U000e0100" <= character <= "\U000e01ef"
         or (
             unicodedata.category(character) in {"Cf", "Cc", "Cs", "Co"}
             and not character.isspace()
-            and character != "\u00ad"
+            and character != _SOFT_HYPHEN
         )
     )

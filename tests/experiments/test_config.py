@@ -12,8 +12,6 @@ GIVEN = {  # choices that need a value of the user's own
     "collection=beir": ["collection.path=somewhere"],
     "embedder=folder": ["embedder.model.path=somewhere"],
     "cross_encoder=folder": ["cross_encoder.model.path=somewhere"],
-    "judge=ragas": ["arm=bm25_mpnet_llm"],
-    "judge=ragas_recorded": ["arm=bm25_mpnet_llm"],
 }
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}" for path in config_dir().glob("*/*.yaml") if path.parent.name != "hydra"
@@ -113,7 +111,9 @@ def test_the_previous_system_has_no_disciplines_and_no_reputation():
         ("llm.temperature=3", "llm.temperature=3: expected a number less than or equal to 2"),
         ("grade.few_shot=4", "grade.few_shot=4: expected a number less than or equal to 3"),
         ("grade.thresholds=[2,1,0]", "grade: thresholds [2.0, 1.0, 0.0]: expected them in ascending order"),
-        ("judge=ragas", "judge=ragas: arm bm25_mpnet gives no explanations to judge"),
+        ("calibration.folds=1", "calibration.folds: a single fold leaves no other queries to learn from"),
+        ("llm.key_env=sk-123", "llm.key_env: expected the name of an environment variable"),
+        ("llm.max_tokens=20000", "max_tokens=20000 leaves no room for a prompt in context_window"),
         ("arm.stages=[{cut: {keep: 0}}]", "arm.stages.0.cut.keep=0: expected a number greater than 0"),
     ],
 )

@@ -1,5 +1,6 @@
 """RAGAS asks through our own client, and what it cannot score is counted by its reason."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -22,6 +23,7 @@ def ranking(*explanations):
     return Candidates(Query("q", "flutter learning", area="CSE"), papers).with_columns(
         explanation=np.array(explanations, dtype=object),
         initial_category=np.array(["low relevance"] * len(explanations), dtype=object),
+        outcome=np.array(["graded"] * len(explanations), dtype=object),
     )
 
 
@@ -84,6 +86,42 @@ def test_what_cannot_be_scored_has_a_reason_and_no_score(endpoint, tmp_path, que
     assert server.received == asked
 
 
+def test_an_answer_cut_off_is_counted_and_the_others_are_judged(endpoint, tmp_path):
+    cut = Reply(completion('{"statements": [', finish_reason="length"))
+    server = endpoint(lambda n, body: cut if asked_for(body) == STATEMENTS else judge_reply(body))
+    judged = judge_explanations([ranking("a", "b")], judge_at(server, tmp_path))
+    assert [entry.faults for entry in judged] == [{"faithfulness": "truncated"}] * 2
+    assert [entry.explanation_relevance for entry in judged] == [2, 2]
+
+
+def test_answers_under_way_when_the_judge_stops_are_recorded(endpoint, tmp_path):
+    def reply(n, body):
+        if n == 6:
+            return Reply({"error": {"message": "no credit", "code": 402}}, status=402)
+        return dataclasses.replace(judge_reply(body), delay=0.1 if n > 3 else 0)
+
+    server = endpoint(reply)
+    with pytest.raises(UserError, match="no credit"):
+        judge_explanations([ranking(*(f"explanation {i}" for i in range(8)))], judge_at(server, tmp_path))
+    assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == len(server.answered)
+
+
+def test_a_recording_that_cannot_be_written_stops_the_judge(endpoint, tmp_path):
+    server = endpoint(lambda n, body: judge_reply(body))
+    (tmp_path / "answers.jsonl").mkdir()
+    with pytest.raises(OSError, match=r"answers\.jsonl"):
+        judge_explanations([ranking("a", "b")], judge_at(server, tmp_path))
+    assert server.received <= 1
+
+
+def test_equal_explanations_are_asked_about_once(endpoint, tmp_path):
+    server = endpoint(lambda n, body: dataclasses.replace(judge_reply(body), delay=0.05))
+    judged = judge_explanations([ranking("first", "same", "same")], judge_at(server, tmp_path))
+    statements = [body for body in server.bodies if asked_for(body) == STATEMENTS]
+    assert len(statements) == 2
+    assert [entry.faithfulness for entry in judged] == [0.5] * 3
+
+
 def test_a_judge_that_does_not_answer_is_a_provider_error(endpoint, tmp_path):
     server = endpoint(lambda n, body: Reply(status=503) if asked_for(body) == STATEMENTS else judge_reply(body))
     (judged,) = judge_explanations([ranking("Both study learning.")], judge_at(server, tmp_path))
@@ -100,7 +138,7 @@ def test_what_every_request_would_meet_stops_the_run_at_the_first(endpoint, tmp_
 
 def test_a_replay_without_the_answer_names_query_and_paper(endpoint, tmp_path):
     server = endpoint(lambda n, body: judge_reply(body))
-    with pytest.raises(UserError, match="query q, paper p0, explanation: no answer"):
+    with pytest.raises(UserError, match="query q, paper p0, explanation: nothing is recorded"):
         judge_explanations([ranking("Both study learning.")], judge_at(server, tmp_path, mode="replay"))
     assert server.received == 0
 
@@ -118,11 +156,13 @@ def test_concurrency_changes_no_score(endpoint, tmp_path):
     assert [entry.explanation_relevance for entry in alone] == [3, 1] * 4
 
 
-def test_only_the_top_and_only_papers_with_an_explanation_are_judged(endpoint, tmp_path):
+def test_only_the_top_is_judged_and_a_missing_explanation_is_counted(endpoint, tmp_path):
     server = endpoint(lambda n, body: judge_reply(body))
     judge = judge_at(server, tmp_path).model_copy(update={"top": 3})
     judged = judge_explanations([ranking("a", None, "c", "d")], judge)
-    assert [entry.paper_id for entry in judged] == ["p0", "p2"]
+    assert [entry.paper_id for entry in judged] == ["p0", "p1", "p2"]
+    assert judged[1].faults == {"faithfulness": "no explanation", "explanation_relevance": "no explanation"}
+    assert server.received == 6
 
 
 def test_only_our_client_knows_the_key(endpoint, tmp_path, monkeypatch):

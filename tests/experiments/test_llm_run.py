@@ -123,7 +123,7 @@ def test_an_unknown_price_is_unknown_in_every_total(endpoint, small, tmp_path):
     done, folder = run(small, endpoint(grades_by_title), tmp_path)
     use = metrics(folder)["model_use"]["run"]
     assert (use["usd"], use["paid_usd"], use["saved_usd"]) == (None, None, None)
-    assert "paid unknown" in done.stdout
+    assert "unknown paid now, unknown in all" in done.stdout
     assert rows(folder)[0]["usd"] is None
 
 
@@ -158,7 +158,7 @@ def test_an_estimate_asks_nothing(endpoint, small, tmp_path):
     assert server.received == 0
     assert "30 requests (0 more are recorded)" in done.stdout
     assert "price not known" in done.stdout
-    assert not folder.exists()
+    assert not (folder / "metrics.json").exists()
 
 
 def test_samples_measure_the_agreement_of_the_model_with_itself(endpoint, small, tmp_path):

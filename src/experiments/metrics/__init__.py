@@ -65,8 +65,9 @@ class Scores:
 def grade_ranking(candidates: Candidates, judgments: Mapping[str, int], unjudged: Unjudged) -> GradedRanking:
     """Hold one query's ranking against its judgments (paper id -> grade).
 
-    The arm's category is the column ``category``, for a paper without one ``initial_category``; an arm that has
-    neither column has no categories. An empty table that has the column has empty categories.
+    The arm's category is the column ``category``, for a paper that no model was asked about ``initial_category``; an
+    arm that has neither column has no categories. A paper that a model failed on has none: its rank counts, its initial
+    category is not the model's. An empty table that has the column has empty categories.
     """
     paper_ids = [paper.paper_id for paper in candidates.papers]
     is_judged = np.array([paper_id in judgments for paper_id in paper_ids], dtype=np.bool_)
@@ -91,7 +92,10 @@ def _categories(candidates: Candidates) -> npt.NDArray[np.float64] | None:
     columns = [candidates.columns[name] for name in ("category", "initial_category") if name in candidates.columns]
     if not columns:
         return None
-    given = (next((text for text in texts if text is not None), None) for texts in zip(*columns, strict=True))
+    given = [next((text for text in texts if text is not None), None) for texts in zip(*columns, strict=True)]
+    if "outcome" in candidates.columns:
+        asked = candidates.columns["outcome"] != np.array(None)
+        given = [c if a else g for g, c, a in zip(given, candidates.columns["category"], asked, strict=True)]
     return np.array([np.nan if text is None else _grade_of(text) for text in given], dtype=np.float64)
 
 

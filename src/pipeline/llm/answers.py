@@ -76,7 +76,10 @@ def _positions(logprobs: Any) -> list[Position] | None:
     """Keep what is needed of the log probabilities, or None where there are none in the usual form."""
     try:
         return [
-            {"token": entry["token"], "top": {top["token"]: round(top["logprob"], 6) for top in entry["top_logprobs"]}}
+            {
+                "token": str(entry["token"]),
+                "top": {str(t["token"]): round(t["logprob"], 6) for t in entry["top_logprobs"] if t["logprob"] < 0.01},
+            }
             for entry in logprobs["content"]
         ] or None
     except (TypeError, KeyError):

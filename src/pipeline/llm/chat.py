@@ -16,7 +16,7 @@ from pipeline.llm.endpoint import ProviderError, open_client, request_answer
 from pipeline.llm.estimates import EstimateOnly, estimate
 from pipeline.llm.prices import find_price
 from pipeline.llm.recordings import Recording
-from pipeline.llm.requests import Request, most_input_tokens, request_key
+from pipeline.llm.requests import Request, most_input_tokens, most_output_tokens, request_key
 from pipeline.llm.settings import Llm
 from pipeline.progress import progress
 
@@ -47,8 +47,9 @@ class Chat:
     recording: Recording
     client: AsyncOpenAI | None = None
     spent_usd: float = 0.0
-    reserved_usd: float = 0.0
+    reserved: dict[str, float] = field(default_factory=dict)  #: key of a request under way -> the most it can cost
     returned: asyncio.Condition = field(default_factory=asyncio.Condition)  #: told when an answer came
+    locks: dict[str, asyncio.Lock] = field(default_factory=dict)  #: by key, so that nothing is asked twice at a time
 
     async def answer(self, request: Request) -> Reply:
         """Return the recorded answer to a request, or else ask and record.
@@ -56,14 +57,21 @@ class Chat:
         Raises ``UserError`` where nothing more can be asked: no key, no money, no recorded answer.
         """
         key = request_key(self.llm, request.body)
+        async with self.locks.setdefault(key, asyncio.Lock()):
+            return await self._answer(key, request)
+
+    async def _answer(self, key: str, request: Request) -> Reply:
         known = self.recording.get(key) if self.llm.mode != "live" else None
-        if known is not None:
+        if known is not None and (self.llm.mode == "replay" or _is_complete(known, request)):
             return Reply(known, is_recorded=True)
         if self.llm.mode == "replay":
+            there = "no answer to this model, prompt and paper in" if len(self.recording) else "nothing is recorded in"
             raise NoAnswerError(
-                f"{request.about}: no answer to this model, prompt and paper in {self.llm.recording_name}; "
+                f"{request.about}: {there} {self.llm.recording_name}; "
                 "to ask a model and record what it says: llm=mistral or llm=local with llm.mode=record"
             )
+        if self.llm.mode == "estimate":
+            raise EstimateOnly(estimate(self.llm, self.recording, [request], request.about))
         try:
             return Reply(await self._ask(key, request))
         except ProviderError as error:
@@ -98,7 +106,10 @@ class Chat:
                     check(reply)
                     faults.extend([reply.fault] if reply.answer is None else [])
                     if len(faults) > max_failed * len(requests):
-                        raise UserError(f"{len(faults)} of {len(requests)} requests got no answer: {faults[-1]}")
+                        raise UserError(
+                            f"{len(faults)} of {len(requests)} requests got no answer, more than grade.max_ungraded "
+                            f"allows: {faults[-1]}"
+                        )
                 except (UserError, OSError) as error:
                     stopped.append(error)
                 step(1)
@@ -117,19 +128,19 @@ class Chat:
     async def _ask(self, key: str, request: Request) -> Answer:
         if self.client is None:
             self.client = open_client(self.llm)
-        most = await self._reserve(request.body)
+        most = await self._reserve(key, request.body)
         try:
             raw, latency_s = await request_answer(self.client, self.llm, request.body)
             answer = read_answer(raw, self.llm, key, request.about, latency_s)
             self.spent_usd += most if answer.usd is None else answer.usd
         finally:
             async with self.returned:
-                self.reserved_usd -= most
+                self.reserved.pop(key, None)
                 self.returned.notify_all()
         self.recording.add(answer)
         return answer
 
-    async def _reserve(self, body: Mapping[str, Any]) -> float:
+    async def _reserve(self, key: str, body: Mapping[str, Any]) -> float:
         """Set aside the most that an answer can cost, so that requests under way together cannot pass the limit."""
         llm = self.llm
         if llm.max_usd is None:
@@ -140,19 +151,26 @@ class Chat:
                 f"llm.max_usd={llm.max_usd:g} cannot be kept: the price of {body['model']} at {llm.endpoint} is not in "
                 "conf/prices; add it there, or set llm.max_usd=null"
             )
-        most, limit = price.usd(most_input_tokens(body), body["max_tokens"]), llm.max_usd
+        most, limit = price.usd(most_input_tokens(body), most_output_tokens(body)), llm.max_usd
         async with self.returned:  # what is set aside for others may not be used up
-            await self.returned.wait_for(
-                lambda: not self.reserved_usd or self.spent_usd + self.reserved_usd + most <= limit
-            )
-            self.reserved_usd += most
-        if self.spent_usd + self.reserved_usd > limit + 1e-12:
-            self.reserved_usd -= most
+            await self.returned.wait_for(lambda: not self.reserved or self._would_be(most) <= limit)
+            if self._would_be(most) <= limit:
+                self.reserved[key] = most
+        if key not in self.reserved:
             raise UserError(
                 f"llm.max_usd={llm.max_usd:g} would be passed: ${self.spent_usd:.6f} spent in this run; "
                 "every answer so far is recorded, so raise the limit and run again"
             )
         return most
+
+    def _would_be(self, most: float) -> float:
+        """Return what is spent at most when everything under way, and this, is answered."""
+        return self.spent_usd + sum(self.reserved.values()) + most
+
+
+def _is_complete(answer: Answer, request: Request) -> bool:
+    """Whether an answer has what the request asks for: an endpoint may have given no log probabilities once."""
+    return not request.body.get("logprobs") or answer.logprobs is not None or not answer.content
 
 
 def _in_order(replies: Mapping[str, Reply], keys: Iterable[str]) -> list[Reply]:

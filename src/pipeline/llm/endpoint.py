@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 _MAY_GET_BETTER = {408, 409, 425, 429}  # and 5xx
 _ABOUT_THIS_REQUEST = {400, 413, 422}  # the others, such as 401 or 404, meet every request alike
 _LONGEST_WAIT_S = 60.0
+_SHORTEST_KEY = 8  # a shorter word is no secret, and may be part of an answer
 _NO_KEY = "none-needed"  # the openai package insists on one
 
 
@@ -101,10 +102,19 @@ def _give_up_or_go_on(fault: _FaultError, llm: Llm, faults: int, wait: float, le
         if fault.status in _ABOUT_THIS_REQUEST:
             raise ProviderError(what) from fault
         raise UserError(f"{what}{_remedy(fault.status, llm)}") from fault
+    if faults >= llm.attempts and _is_unreachable(fault):
+        raise UserError(f"{what}; is there a server at {llm.base_url}?") from fault
     if faults >= llm.attempts:
         raise ProviderError(f"{what}; {faults} attempts (llm.attempts)") from fault
     if wait >= left:
         raise ProviderError(f"{what}; to wait {wait:.0f} s would pass llm.deadline_s={llm.deadline_s:g}") from fault
+
+
+def _is_unreachable(fault: _FaultError) -> bool:
+    import httpx
+
+    cause = fault.__cause__
+    return cause is not None and isinstance(cause.__cause__, httpx.ConnectError)
 
 
 def _remedy(status: int, llm: Llm) -> str:
@@ -140,7 +150,7 @@ def _read(response: httpx.Response, client: AsyncOpenAI) -> Any:
 
 def _blotted(value: Any, key: str) -> Any:
     if isinstance(value, str):
-        return value if key == _NO_KEY else value.replace(key, "***")
+        return value if len(key) < _SHORTEST_KEY or key == _NO_KEY else value.replace(key, "***")
     if isinstance(value, list):
         return [_blotted(entry, key) for entry in value]
     if isinstance(value, dict):
@@ -176,6 +186,8 @@ def _fault_of(answer: Any, response: httpx.Response) -> _FaultError:
     text = " ".join(str(part) for part in (entry.get("message") or entry, raw) if part)[:500]
     if code == "insufficient_quota" or "free-models-per-day" in text:
         status = 402  # no attempt helps before money or the next day comes
+    if status == 403 and re.search("flagged|moderat", json.dumps(answer, default=str)):
+        status = 422  # about the text of this request, not about the key
     return _FaultError(status, f"HTTP {status or response.status_code}: {text}", _asked_wait_s(response.headers))
 
 

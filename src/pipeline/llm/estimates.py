@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pipeline.llm.prices import find_price
 from pipeline.llm.recordings import Recording
-from pipeline.llm.requests import Request, request_key
+from pipeline.llm.requests import Request, most_output_tokens, request_key
 from pipeline.llm.settings import Llm
 
 _BYTES_A_TOKEN = 4  # of English text, roughly
@@ -49,7 +49,7 @@ def estimate(llm: Llm, recording: Recording, requests: Sequence[Request], what: 
     bodies = {request_key(llm, request.body): request.body for request in requests}
     asked = [body for key, body in bodies.items() if recording.get(key) is None]
     n_bytes = sum(len(message["content"].encode()) for body in asked for message in body["messages"])
-    tokens = n_bytes // _BYTES_A_TOKEN, sum(body["max_tokens"] for body in asked)
+    tokens = n_bytes // _BYTES_A_TOKEN, sum(most_output_tokens(body) for body in asked)
     price = find_price(llm.prices, llm.endpoint, llm.model, datetime.now(UTC).date())
     usd = None if price is None else price.usd(*tokens)
     return Estimate(what, llm.model, len(asked), len(bodies) - len(asked), *tokens, usd)

@@ -71,6 +71,12 @@ def request_key(llm: Llm, body: Mapping[str, Any]) -> str:
     return content_key("chat", llm.endpoint, body).hex()
 
 
+def most_output_tokens(body: Mapping[str, Any]) -> int:
+    """Return the limit of tokens of the answer, under either of its names."""
+    limit: int = body.get("max_tokens") or body["max_completion_tokens"]
+    return limit
+
+
 def most_input_tokens(body: Mapping[str, Any]) -> int:
     """Return a bound of the tokens of a prompt: a token stands for at least one byte."""
     return sum(len(message["content"].encode()) + _TOKENS_A_MESSAGE for message in body["messages"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from pipeline.llm.prices import Price
@@ -14,6 +15,8 @@ from pipeline.llm.prices import Price
 Count = Annotated[int, Field(gt=0, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ResponseFormat = Literal["json_schema", "json_object", "text"]
+
+_REPAIR_TOKENS = 64  # what a request for a readable answer adds, besides the answer
 
 #: The answers that come with the demo collection; ``recording: bundled`` in the config.
 BUNDLED = Path(__file__).with_name("bundled.jsonl")
@@ -28,6 +31,12 @@ def _endpoint_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError("expected the name of an environment variable that holds the key, never the key itself")
+    return name
+
+
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Llm:
     """A model behind an OpenAI-compatible endpoint; the paper's settings are those of its table 11."""
@@ -37,7 +46,9 @@ class Llm:
     mode: Literal["live", "record", "replay", "estimate"]
     recording: Path
     prices: tuple[Price, ...]
-    key_env: str | None = None  #: the environment variable that holds the key; None: the endpoint needs none
+    key_env: Annotated[str, AfterValidator(_variable)] | None = (
+        None  #: the environment variable that holds the key; None: the endpoint needs none
+    )
     provider: str | None = None  #: who runs the model, where the endpoint is OpenRouter; there is no fallback
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -50,6 +61,20 @@ class Llm:
     backoff_s: Annotated[float, Field(ge=0, le=60)] = 1.0  #: first wait between them; doubled each time, with jitter
     deadline_s: Seconds = 300.0  #: for one answer, all attempts and waits included
     max_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _has_room_for_a_prompt(self) -> Llm:
+        if self.prompt_tokens <= 0:
+            raise ValueError(
+                f"max_tokens={self.max_tokens} leaves no room for a prompt in context_window={self.context_window}: a "
+                "longer answer and a repair must fit too"
+            )
+        return self
+
+    @property
+    def prompt_tokens(self) -> int:
+        """What a prompt may take, so that a repair, or an answer of twice the length, still fits into the window."""
+        return self.context_window - 2 * self.max_tokens - _REPAIR_TOKENS
 
     @property
     def endpoint(self) -> str:

@@ -55,7 +55,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL)  # the start may stand in the prompt
-_DIGIT = re.compile(r"[\s\"'`*]*[0-3](?![ ]?[\d%/]|\.\d|\w)")
+_DIGIT = re.compile(r"[\s\"'`*]*[0-3](?!\w|\.\d|[ ]*(?:[\d%/\u2013-]|or\b|out\b|to\b))")
 _MIN_DIGIT_MASS = 0.5  # of the probability at the position of the digit that must lie on 0 to 3
 
 
@@ -91,7 +91,7 @@ def read_digit(reply: Reply) -> Verdict:
             for token, logprob in position["top"].items():
                 if re.fullmatch(r"\s*[0-3]\s*", token):
                     mass[int(token)] += math.exp(logprob)
-            if sum(mass) < _MIN_DIGIT_MASS:
+            if not sum(mass) >= _MIN_DIGIT_MASS:
                 return Verdict(Outcome.UNPARSABLE)
             expected = sum(grade * share for grade, share in enumerate(mass)) / sum(mass)
             return Verdict(Outcome.GRADED, expected_grade=round(expected, 9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 Grade = Annotated[float, Field(ge=0, le=3)]
 
-_REPAIR_TOKENS = 64  # what a request for a readable answer adds, besides the answer
 _DIGIT_TOKENS = 4  # room for a digit and a line break
 _CATEGORY = {"category": {"type": "string", "enum": list(reversed(CATEGORIES))}}
 _EXPLANATION = {"explanation": {"type": "string"}}
@@ -74,13 +73,18 @@ class Stage:
             raise UserError("the grade stage needs initial categories: put the semantic stage before it in the arm")
         return asyncio.run(self._run(tables))
 
+    @property
+    def explains_later(self) -> bool:
+        """Whether explanations are asked for after grading: the answers that grade hold none."""
+        return self.explain == "shown" or (self.explain == "all" and self.scoring == "expected")
+
     async def _run(self, tables: Sequence[Candidates]) -> list[Candidates]:
         async with open_chat(self.llm) as chat:
             grades = await self._grade(chat, tables)
             ranked = [graded_table(table, of_table) for table, of_table in zip(tables, grades, strict=True)]
             _tell_oddities(ranked)
             self._check_ungraded([grade for of_table in grades for grade in of_table])
-            if self.explain == "none" or (self.explain == "all" and self.scoring == "label"):
+            if not self.explains_later:
                 return ranked
             await self._explain(chat, tables, grades, ranked)
         return [graded_table(table, of_table) for table, of_table in zip(tables, grades, strict=True)]
@@ -93,8 +97,9 @@ class Stage:
             for position in self._graded(table)
             for sample in range(self.samples)
         ]
-        read = read_label if self.scoring == "label" else self._read_digit
-        asked = iter(await ask(chat, requests, read, "grading", self.max_ungraded))
+        read = read_label if self.scoring == "label" else self._digit_reader()
+        may_fail = self.max_ungraded if self.samples == 1 else 1.0  # of several samples some may fail
+        asked = iter(await ask(chat, requests, read, "grading", may_fail))
         return [
             [combine_samples([next(asked) for _ in range(self.samples)], self.thresholds) for _ in self._graded(table)]
             for table in tables
@@ -116,7 +121,7 @@ class Stage:
                 (i, j) for j, g in enumerate(of_table) if g.category is not None and table.papers[j].paper_id in ids
             ]
         requests = [self._request(tables[i], j, "explain", category=grades[i][j].category or "") for i, j in wanted]
-        asked = await ask(chat, requests, read_explanation, "explaining", self.max_ungraded)
+        asked = await ask(chat, requests, read_explanation, "explaining")
         for (i, j), entry in zip(wanted, asked, strict=True):
             grades[i][j] = grades[i][j].explained(entry)
 
@@ -131,23 +136,30 @@ class Stage:
         changed = {} if self.llm.seed is None else {"seed": self.llm.seed + sample}
         if task == "digit":
             changed["max_tokens"] = _DIGIT_TOKENS
-        room = self.llm.context_window - 2 * changed.get("max_tokens", self.llm.max_tokens) - _REPAIR_TOKENS
         return make_request(
             self.llm,
-            build_messages(self.prompt, question, room),
+            build_messages(self.prompt, question, self.llm.prompt_tokens),
             about=f"query {table.query.query_id}, paper {paper.paper_id}",
             schema=_schema(task),
             logprobs=task == "digit",
             **changed,
         )
 
-    def _read_digit(self, reply: Reply) -> Verdict:
-        if reply.answer and reply.answer.content and reply.answer.logprobs is None:
-            raise UserError(
-                f"{self.llm.model} at {self.llm.endpoint} gives no token probabilities, which grade.scoring=expected "
-                "reads; use grade.scoring=label or another endpoint"
-            )
-        return read_digit(reply)
+    def _digit_reader(self) -> Callable[[Reply], Verdict]:
+        """Return ``read_digit`` that stops at the start where the endpoint gives no token probabilities at all."""
+        found = False
+
+        def read(reply: Reply) -> Verdict:
+            nonlocal found
+            found = found or bool(reply.answer and reply.answer.logprobs)
+            if not found and reply.answer and reply.answer.content:
+                raise UserError(
+                    f"{self.llm.model} at {self.llm.endpoint} gives no token probabilities, which "
+                    "grade.scoring=expected reads; use grade.scoring=label or another endpoint"
+                )
+            return read_digit(reply)
+
+        return read
 
     def _check_ungraded(self, grades: Sequence[PaperGrade]) -> None:
         outcomes = Counter(str(grade.outcome) for grade in grades if grade.category is None)

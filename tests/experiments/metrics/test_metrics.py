@@ -77,6 +77,20 @@ def test_category_comes_before_initial_category_and_falls_back_to_it_paper_by_pa
     assert ranking.categories.tolist() == [2, 3]
 
 
+def test_paper_that_a_model_failed_on_has_no_category_and_one_it_was_not_asked_about_its_initial_one() -> None:
+    table = candidates(
+        "a",
+        "b",
+        "c",
+        category=["moderately relevant", None, None],
+        initial_category=["low relevance", "highly relevant", "highly relevant"],
+        outcome=["graded", "refused", None],
+    )
+    ranking = grade_ranking(table, {"a": 3, "b": 3, "c": 3}, "low")
+    assert ranking.categories is not None
+    assert np.nan_to_num(ranking.categories, nan=-1).tolist() == [2, -1, 3]
+
+
 def test_initial_category_alone_is_the_arms_category() -> None:
     ranking = grade_ranking(candidates("a", initial_category=["somewhat relevant"]), {"a": 3}, "low")
     assert ranking.categories is not None

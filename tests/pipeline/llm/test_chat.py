@@ -58,7 +58,7 @@ def test_a_run_stops_when_more_than_the_share_got_no_answer(endpoint, recording,
     server = endpoint(lambda n, body: BAD if int(body["messages"][0]["content"].split()[1]) in bad else GOOD)
     llm = llm_at(server.url, recording, concurrency=1)
     if is_stopped:
-        with pytest.raises(UserError, match=r"3 of 20 requests got no answer: .* HTTP 400: cannot take this"):
+        with pytest.raises(UserError, match=r"3 of 20 requests got no answer, .*: HTTP 400: cannot take this"):
             ask_all(llm, 20, max_failed=0.1)
     else:
         assert sum(reply.answer is None for reply in ask_all(llm, 20, max_failed=0.1)) == 2

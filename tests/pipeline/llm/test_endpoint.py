@@ -162,11 +162,11 @@ def test_a_request_that_the_endpoint_cannot_take_is_about_its_paper_alone(endpoi
     assert f"paper p2: {replies[2].fault}" in caplog.text
 
 
-def test_a_server_that_is_not_there_is_a_fault_and_no_traceback(endpoint, recording):
+def test_a_server_that_is_not_there_stops_the_run_with_its_address(endpoint, recording):
     server = endpoint(Reply(GOOD))
     server.stop()
-    (reply,) = ask_all(llm_at(server.url, recording, attempts=2), 1)
-    assert "2 attempts" in reply.fault
+    with pytest.raises(UserError, match=f"is there a server at {server.url}"):
+        ask_all(llm_at(server.url, recording, attempts=2), 5)
 
 
 @pytest.mark.parametrize("key", ["", "  "])
