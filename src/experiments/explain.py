@@ -20,10 +20,13 @@ CONFIG_ERRORS = (HydraException, OmegaConfBaseException)
 
 def explain_validation(error: ValidationError, within: str = "") -> str:
     """Return one line a fault: ``key=value: what is expected``."""
-    once: dict[tuple[str, str], Any] = {}  # grade.llm and grade.prompt are llm and prompt again
-    for fault in error.errors():
-        once.setdefault((str([part for part in fault["loc"] if part != "grade"]), fault["msg"]), fault)
-    return "\n".join(_fault(fault, within) for fault in once.values())
+    told = {(fault["msg"], repr(fault["input"])) for fault in error.errors() if fault["loc"][:1] != ("grade",)}
+    once = [  # grade refers to other parts of the config, whose faults are then its own as well
+        fault
+        for fault in error.errors()
+        if fault["loc"][:1] != ("grade",) or (fault["msg"], repr(fault["input"])) not in told
+    ]
+    return "\n".join(_fault(fault, within) for fault in once)
 
 
 def _fault(fault: Any, within: str) -> str:

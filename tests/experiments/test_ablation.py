@@ -32,10 +32,11 @@ def test_a_table_a_metric_with_areas_down_and_arms_across(ablation):
         "**Against previous**",
     ]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
-    assert rows[0] == ["area", "previous", "bm25", "mpnet", "bm25_mpnet", "cross_encoder"]
+    graded = ["bm25_mpnet_llm", "bm25_mpnet_llm_expected"]
+    assert rows[0] == ["area", "previous", "bm25", "mpnet", "bm25_mpnet", *graded, "cross_encoder"]
     assert [row[0] for row in rows[2:5]] == ["A", "B", "Average"]
     assert rows[2][2] == "—"
-    assert rows[2][5] == "not run"
+    assert rows[2][5:] == ["not run", "not run", "not run"]  # no recorded answers for this collection, no weights
 
 
 def test_cells_are_the_figures_of_the_runs(ablation):
@@ -74,8 +75,10 @@ def test_runs_and_summary_are_tied_in_mlflow(ablation):
     assert {run.info.status for run in runs} == {"FINISHED", "FAILED"}
     assert len({run.data.tags["sweep_id"] for run in runs}) == 1
     failed = [run for run in runs if run.info.status == "FAILED"]
-    assert [run.data.tags["arm"] for run in failed] == ["cross_encoder"]
-    assert "cannot fetch" in failed[0].data.tags["error"]
+    errors = {run.data.tags["arm"]: run.data.tags["error"] for run in failed}
+    assert sorted(errors) == ["bm25_mpnet_llm", "bm25_mpnet_llm_expected", "cross_encoder"]
+    assert "cannot fetch" in errors["cross_encoder"]
+    assert "no answer to this model, prompt and paper in the bundled answers" in errors["bm25_mpnet_llm"]
     by_kind = {kind: [r for r in runs if r.data.tags["kind"] == kind] for kind in ("run", "summary")}
     (summary,) = by_kind["summary"]
     assert {"table.md", "table.csv", "table.tex", "table.png"} <= {
