@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from experiments.files import write_lines
 from experiments.model_use import ungraded
@@ -83,7 +84,7 @@ def table_text(table: ArmTable) -> str:
     for name, label in table.metrics:
         parts += [f"**{label}**", markdown(*_grid(table, name))]
     parts += [f"**Against {table.baseline}**", markdown(*_comparison_rows(table)), _legend(table)]
-    parts += [f"{arm}: {_model_note(result)}" for arm, result in table.results.items() if result.use]
+    parts += [f"{arm}: {_model_note(result, result.use)}" for arm, result in table.results.items() if result.use]
     parts += [f"Not run: {arm} ({reason})" for arm, reason in table.not_run.items()]
     return "\n\n".join(parts)
 
@@ -93,12 +94,11 @@ def _notice(table: ArmTable) -> str:
     return f"Note: {notice}" if notice else ""
 
 
-def _model_note(result: RunResult) -> str:
+def _model_note(result: RunResult, use: Mapping[str, Any]) -> str:
     """Return which model graded how much, and what the metrics could be if it had graded the rest."""
-    use = result.use or {"run": {}}
-    run, missing = use["run"], ungraded(use)
-    note = f"{result.config.asked_model} graded {run['papers'] - missing} of {run['papers']} papers"
-    note += f", {run['papers'] / max(1, len(result.rankings)):.0f} a query"
+    papers, missing = use["run"]["papers"], ungraded(use)
+    note = f"{result.config.asked_model} graded {papers - missing} of {papers} papers"
+    note += f", {papers / max(1, len(result.rankings)):.0f} a query"
     if result.intervals:
         low, high = (of_bound.macro for of_bound in result.intervals)
         spans = [f"{name} {low[name]:.3f} to {high[name]:.3f}" for name in low if low[name] is not None]

@@ -32,17 +32,19 @@ def cross_fit(rankings: Sequence[Candidates], judgments: Judgments, n_folds: int
     Query i is in fold i modulo ``n_folds``. The stage's own categories stay where ``n_folds`` is 0, and where the other
     folds hold no judged paper.
     """
+    renewed = list(rankings)
     learned: dict[str, Thresholds] = {}
-    renewed = []
-    for i, table in enumerate(rankings):
-        others = [other for j, other in enumerate(rankings) if n_folds and j % n_folds != i % n_folds]
+    for fold in range(n_folds):
+        others = [table for i, table in enumerate(rankings) if i % n_folds != fold]
         expected, grades = _judged_pairs(others, judgments)
-        if len(grades) and "expected_grade" in table.columns:
-            learned[table.query.query_id] = thresholds = learn_thresholds(expected, grades)
-            renewed.append(_categorized(table, thresholds))
-        else:
-            renewed.append(table)
-    return Calibrated(renewed, learned)
+        if not len(grades):
+            continue
+        thresholds = learn_thresholds(expected, grades)
+        for i in range(fold, len(rankings), n_folds):
+            if "expected_grade" in rankings[i].columns:
+                renewed[i] = _categorized(rankings[i], thresholds)
+                learned[rankings[i].query.query_id] = thresholds
+    return Calibrated(renewed, {q: learned[q] for table in rankings if (q := table.query.query_id) in learned})
 
 
 def _judged_pairs(
@@ -76,11 +78,12 @@ def learn_thresholds(expected: npt.NDArray[np.float64], grades: npt.NDArray[np.i
     for grade in GRADES[1:]:  # best[k]: the least cost of everything below cuts[k] with categories up to grade
         gain = best - below[:, grade]
         lowest = np.minimum.accumulate(gain)
-        chosen.append([int(np.argmax(gain[: k + 1] == lowest[k])) for k in range(len(gain))])
+        is_new = np.r_[True, lowest[1:] < lowest[:-1]]  # where each lowest value is reached for the first time
+        chosen.append(np.maximum.accumulate(np.where(is_new, np.arange(len(gain)), 0)))
         best = lowest + below[:, grade]
     ends = [len(values)]
     for starts in reversed(chosen):
-        ends.append(starts[ends[-1]])
+        ends.append(int(starts[ends[-1]]))
     somewhat, moderately, highly = (float(cuts[k]) for k in reversed(ends[1:]))
     return somewhat, moderately, highly
 

@@ -30,14 +30,12 @@ from experiments.metrics import Depths, Unjudged
 from pipeline.encoding import Encoder
 from pipeline.errors import UserError, did_you_mean
 from pipeline.llm.prices import Price
-from pipeline.llm.settings import Llm
+from pipeline.llm.settings import Count, Llm
 from pipeline.prompting import Prompt
 from pipeline.scoring import Score, Weights
 from pipeline.stages import Stage, bm25, build_stage, grade
 
 log = logging.getLogger(__name__)
-
-Count = Annotated[int, Field(gt=0, strict=True)]  #: strict: true is no 1
 
 
 class Section(BaseModel):

@@ -52,9 +52,9 @@ def _sum(values: Iterable[float]) -> float | None:
     return None if np.isnan(total) else total
 
 
-def ungraded(use: Mapping[str, Any] | None) -> int:
+def ungraded(use: Mapping[str, Any]) -> int:
     """Return how many papers the model was asked about and gave no category to."""
-    return 0 if use is None else use["run"]["papers"] - use["run"]["outcomes"].get("graded", 0)
+    return int(use["run"]["papers"] - use["run"]["outcomes"].get("graded", 0))
 
 
 def use_text(use: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         aggregate(measured, areas),
         counts,
         seconds,
-        _intervals(config, collection, rankings, measured),
+        _intervals(config, collection, rankings, measured, areas),
         calibrated.thresholds,
         model_use(rankings),
         judge_explanations(rankings, config.judge) if isinstance(config.judge, Ragas) and config.explains else None,
@@ -111,7 +111,11 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
 
 
 def _intervals(
-    config: RunConfig, collection: Collection, rankings: Sequence[Candidates], measured: Mapping[str, Values]
+    config: RunConfig,
+    collection: Collection,
+    rankings: Sequence[Candidates],
+    measured: Mapping[str, Values],
+    areas: Mapping[str, str],
 ) -> tuple[Scores, Scores] | None:
     """Return the scores at their least and at their greatest, over the grades that ungraded papers might have."""
     found = {
@@ -122,7 +126,6 @@ def _intervals(
     }
     if all(of_query is None for of_query in found.values()):
         return None
-    areas = {query.query_id: query.area for query in collection.queries}
     low = {query_id: measured[query_id] if b is None else b.low for query_id, b in found.items()}
     high = {query_id: measured[query_id] if b is None else b.high for query_id, b in found.items()}
     return aggregate(low, areas), aggregate(high, areas)

@@ -9,7 +9,7 @@ from pipeline.llm.chat import Chat, Reply
 from pipeline.llm.requests import Request
 from pipeline.llm.verdicts import Outcome, Verdict
 
-_REPAIRABLE = {Outcome.UNPARSABLE, Outcome.OUT_OF_RANGE, Outcome.EMPTY}
+_REPAIRABLE = {Outcome.UNPARSABLE, Outcome.OUT_OF_RANGE, Outcome.EMPTY, Outcome.TRUNCATED}
 _LONGER = 2  # times the limit of tokens, for an answer that was cut off
 _REPAIR = "This cannot be read. Give the answer again, exactly in the form asked for and with nothing around it."
 
@@ -35,15 +35,11 @@ async def ask(
     """
     first = await chat.answer_all(requests, what, read, max_failed)
     asked = [Asked(read(reply), (reply,)) for reply in first]
-    again = {i: _repair(requests[i], found) for i, found in enumerate(asked) if _may_be_repaired(found)}
+    again = {i: _repair(requests[i], found) for i, found in enumerate(asked) if found.verdict.outcome in _REPAIRABLE}
     second = await chat.answer_all(list(again.values()), f"{what}: repairs", read) if again else []
     for i, reply in zip(again, second, strict=True):
         asked[i] = Asked(read(reply), (*asked[i].replies, reply))
     return asked
-
-
-def _may_be_repaired(asked: Asked) -> bool:
-    return asked.verdict.outcome in _REPAIRABLE | {Outcome.TRUNCATED}
 
 
 def _repair(request: Request, asked: Asked) -> Request:
