@@ -8,10 +8,28 @@ from dataclasses import dataclass, field
 #: The four relevance categories; the index of a category is its grade, 0 to 3.
 CATEGORIES = ("low relevance", "somewhat relevant", "moderately relevant", "highly relevant")
 
+#: What a paper can be; the words of the sources are mapped to these.
+DOCUMENT_TYPES = (
+    "article",
+    "review",
+    "preprint",
+    "conference paper",
+    "book",
+    "book chapter",
+    "dissertation",
+    "report",
+    "dataset",
+    "editorial",
+    "letter",
+    "erratum",
+    "retraction",
+    "other",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper in the common schema of 24 fields, its references, and where each field came from.
+    """A paper in the common schema of 24 fields, its references and versions, and where each field came from.
 
     ``None``, an empty tuple or an empty text mean unknown, never zero: what an unknown value counts for is
     decided where it is used.
@@ -24,25 +42,28 @@ class Paper:
     authors: tuple[str, ...] = ()
     citation_count: int | None = None
     disciplines: tuple[str, ...] = ()
-    document_type: str | None = None
+    document_type: str | None = None  #: one of DOCUMENT_TYPES
     journal_name: str | None = None
     journal_volume: str | None = None
     journal_pages: str | None = None
     conference_name: str | None = None
-    publication_type: str | None = None
-    venue: str | None = None
-    publication_date: str | None = None
+    publication_type: str | None = None  #: the source's own word for the type
+    venue: str | None = None  #: the journal, conference or repository
+    publication_date: str | None = None  #: ISO, as precise as it is known: 2021, 2021-03 or 2021-03-14
     is_open_access: bool | None = None
     pdf_url: str | None = None
-    pdf_available: bool | None = None
+    pdf_available: bool | None = None  #: whether a PDF is known to be free to read
     url: str | None = None
     doi: str | None = None
     keywords: tuple[str, ...] = ()
     source: str | None = None
-    issn: str | None = None
+    issn: str | None = None  #: all ISSNs of the venue, joined by a comma and a blank
     impact_factor: float | None = None
-    references: tuple[str, ...] = ()
-    provenance: Mapping[str, str] = field(default_factory=dict)
+    references: tuple[str, ...] = ()  #: DOIs where known, else the ids of the source
+    published_as: str | None = None  #: of a preprint: the DOI of its published article
+    preprints: tuple[str, ...] = ()  #: of an article: the DOIs of its preprints
+    records: tuple[str, ...] = ()  #: the source records that were merged into this paper, as ``source:id``
+    provenance: Mapping[str, str] = field(default_factory=dict)  #: field -> the record that its value is from
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""Academic sources. A source in conf/source/ names a module here; each has a pydantic dataclass ``Source``.
+
+A source says what to ask and what an answer means. It does no input or output: waiting, retrying, recording and secrets
+are matters of ``pipeline.sources.client``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from pipeline.papers import Paper, Query
+
+STRICT = ConfigDict(extra="forbid")
+
+
+class MalformedError(Exception):
+    """A body is not what the source promises. It is asked again, because the next one may be whole."""
+
+
+class RefusedError(Exception):
+    """The source refused a request in a way that asking again cannot mend."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One GET request, without secrets."""
+
+    url: str
+    params: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    state: Any = None  #: what the source needs to walk on from the answer; it follows from earlier answers
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What one answer holds."""
+
+    papers: tuple[Paper, ...]  #: in the order of the answer; ``paper_id`` is ``source:id``
+    following: Request | None = None  #: the next request of the walk; None: this was the last page
+    declared: int | None = None  #: how many records the source says there are in all
+    received: int | None = None  #: records on the page before any filter of ours; None: as many as papers
+
+
+@dataclass(frozen=True, config=STRICT)
+class Credential:
+    """A key or a contact address: where its value is found, and where it goes."""
+
+    env: tuple[str, ...]  #: environment variables; the first that is set counts
+    header: str | None = None
+    param: str | None = None
+    prefix: str = ""  #: before the value, such as ``Bearer``
+    required: bool = False  #: without it the source is skipped
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class SourceSettings:
+    """What the client needs to know of any source; modules add settings of their own."""
+
+    name: str
+    kind: Literal["preprints", "open catalogue", "curated database", "by DOI"]
+    gives: str  #: which of the fields, in words
+    base_url: str
+    page_size: Annotated[int, Field(ge=1)]
+    interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests
+    concurrency: Annotated[int, Field(ge=1)] = 1  #: requests under way at the same time
+    credentials: tuple[Credential, ...] = ()
+
+
+class Source(Protocol):
+    """What every module in this folder defines under this name, beside the fields of ``SourceSettings``."""
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:
+        """Return the first request for a query made on this day, of which at most ``limit`` records are wanted."""
+        ...
+
+    def read(self, body: bytes, request: Request) -> Page:
+        """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer."""
+        ...

@@ -1,0 +1,52 @@
+"""Bodies of answers to JSON and XML, with what is no answer told apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError  # types only: defusedxml parses
+
+from defusedxml import DefusedXmlException
+from defusedxml import ElementTree as DefusedTree
+
+from pipeline.cleaning import clean_text
+from pipeline.sources import MalformedError
+
+
+def parse_object(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a body, whatever its headers say of type and encoding."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise MalformedError(f"sent no JSON but {shown(body)}") from None
+    if not isinstance(value, dict):
+        raise MalformedError(f"sent no JSON object but {shown(body)}")
+    return value
+
+
+def parse_xml(body: bytes) -> Element:
+    """Return the root of a body in XML; entities and external files are never resolved."""
+    try:
+        root: Element = DefusedTree.fromstring(body)
+    except (ParseError, DefusedXmlException, ValueError, LookupError):
+        raise MalformedError(f"sent no whole XML but {shown(body)}") from None
+    return root
+
+
+def shown(body: bytes) -> str:
+    """Return the beginning of a body for an error, on one line and without markup."""
+    text = body[:2000].decode("utf-8", "replace")
+    plain = clean_text(re.sub(r"<(style|script)\b.*?</\1>|<[^<>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE))
+    return repr(plain[:80] or text[:80]) if body else "nothing"
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an object of JSON, an empty one for null and for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: object) -> list[Any]:
+    """Return a list of JSON, an empty one for null and for anything else."""
+    return value if isinstance(value, list) else []
