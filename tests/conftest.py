@@ -140,3 +140,11 @@ def shared_answers() -> Path:
     if not (SHARED / "fixtures" / "llm").is_dir():
         pytest.skip("the shared answers (../shared/fixtures/llm) are not here")
     return SHARED / "fixtures" / "llm"
+
+
+@pytest.fixture(scope="session")
+def shared_responses() -> Path:
+    """Real response bodies of the sources; a user's clone has none."""
+    if not (SHARED / "fixtures").is_dir():
+        pytest.skip("the shared responses (../shared/fixtures) are not here")
+    return SHARED / "fixtures"

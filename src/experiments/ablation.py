@@ -17,7 +17,7 @@ from experiments import cli
 from experiments.arm_table import FILES, ArmTable, make_table, table_text, write_table
 from experiments.config import RunConfig, Section, read_config
 from experiments.explain import explain_validation
-from experiments.run import estimate_lines, perform
+from experiments.run import RunResult, estimate_lines, perform
 from experiments.tracking import tracked_run
 from pipeline.errors import MissingError, UserError
 
@@ -71,6 +71,7 @@ def main(composed: DictConfig) -> None:
         log.info("arm %s", arm)
         try:
             results[arm] = perform(config, folder / arm, sweep)
+            _check_is_measured(results[arm])
         except MissingError as error:
             if ablation.missing == "fail":
                 raise
@@ -83,6 +84,14 @@ def main(composed: DictConfig) -> None:
     _log_summary(table, folder, sweep)
     print(table_text(table))  # noqa: T201
     print(folder)  # noqa: T201
+
+
+def _check_is_measured(result: RunResult) -> None:
+    if not result.scores.macro:
+        raise UserError(
+            f"{result.collection.name}: without judgments there is nothing to compare arms by; "
+            "add qrels/test.tsv to it, or rank with litgrade run"
+        )
 
 
 def _log_summary(table: ArmTable, folder: Path, sweep: Mapping[str, str]) -> None:

@@ -34,6 +34,8 @@ told_failures: list[str] = []  #: one line for each failed job of a multirun in 
 VERBS = {
     "run": "one run: a collection through an arm, measured and logged; with -m several",
     "ablation": "the arms side by side: table, significance, plot",
+    "collect": "papers for queries from academic sources, frozen as a snapshot",
+    "sources": "the academic sources: keys, pace, what they give",
     "models": "list, fetch or verify model weights",
 }
 

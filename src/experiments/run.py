@@ -81,15 +81,17 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         seconds[f"{position}_{name}"] = time.perf_counter() - started
     calibrated = cross_fit(rankings, collection.judgments, config.calibration.folds)
     rankings = calibrated.rankings
+    judged = [table for table in rankings if collection.judgments[table.query.query_id]]
     graded = {
         table.query.query_id: grade_ranking(table, collection.judgments[table.query.query_id], config.metrics.unjudged)
-        for table in rankings
+        for table in judged
     }
     measured = {query_id: measure_query(ranking, config.depths) for query_id, ranking in graded.items()}
     areas = {query.query_id: query.area for query in collection.queries}
     top = config.cutoffs.evaluate
     counts = {
         "queries": len(collection.queries),
+        "queries_without_judgments": len(rankings) - len(judged),
         "papers": len(collection.papers),
         "judgments": sum(len(collection.judgments[query.query_id]) for query in collection.queries),
         "ranked": sum(len(table) for table in rankings),
@@ -103,7 +105,7 @@ def measure(config: RunConfig, collection: Collection) -> RunResult:
         aggregate(measured, areas),
         counts,
         seconds,
-        _intervals(config, collection, rankings, measured, areas),
+        _intervals(config, collection, judged, measured, areas),
         calibrated.thresholds,
         model_use(rankings),
         judge_explanations(rankings, config.judge) if isinstance(config.judge, Ragas) and config.explains else None,
@@ -228,11 +230,15 @@ def _metrics(result: RunResult) -> dict[str, float]:
 
 def summary_lines(result: RunResult) -> list[str]:
     """Return the macro figures, one metric a line."""
-    scores = result.scores
-    lines = [f"{name:<18} {mean_text(mean, scores.sd[name])}" for name, mean in scores.macro.items()]
+    scores, lines = result.scores, []
+    if n_without := result.counts["queries_without_judgments"]:
+        left_out = "nothing is measured" if n_without == result.counts["queries"] else "the others are measured"
+        lines.append(f"{n_without} of {result.counts['queries']} queries have no judgments: {left_out}")
+    lines += [f"{name:<18} {mean_text(mean, scores.sd[name])}" for name, mean in scores.macro.items()]
     if result.intervals:
         low, high = (of_bound.macro for of_bound in result.intervals)
-        lines = [line + _interval_text(low[name], high[name]) for line, name in zip(lines, low, strict=True)]
+        intervals = [_interval_text(low[name], high[name]) for name in low]
+        lines[-len(low) :] = [line + text for line, text in zip(lines[-len(low) :], intervals, strict=True)]
     if result.use:
         lines.append(use_text(result.use))
     if result.judged:

@@ -5,24 +5,43 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from html.entities import html5
 
 _INLINE = frozenset(
-    "a b bold em font i inf italic mi mn mo mtext sc scp small span strong sub sup tt u underline xref".split()
+    "a abbr b big bold em ext-link font i inf italic mi mn mo monospace mtext named-content overline roman sans-serif "
+    "sc scp small span strong styled-content sub sup tt u underline uri xref".split()
 )
 _BLOCK = (
-    "abstract article-title body br caption center dd disp-formula div dl dt fig graphic h[1-6] hr img inline-formula "
-    "inline-graphic label li list list-item math ol p pre sec section table tbody td tex-math th title tr ul"
+    "abstract annotation article-title body br caption center dd disp-formula div dl dt fig graphic h[1-6] hr img "
+    "inline-formula inline-graphic label li list list-item math menclose mfenced mfrac mmultiscripts mover mpadded "
+    "mprescripts mroot mrow mspace msqrt mstyle msub msubsup msup mtable mtd mtr munder munderover ol p pre sec "
+    "section semantics table tbody td tex-math th title tr ul"
 ).split()
-_ATTRIBUTE = r"""\s+[\w:.-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
+_PREFIX = r"(?:jats|mml|m|ce|o|ns\d+):"
+_ATTRIBUTE = r"""\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>]+)"""
+_COMMENT = r"<!--(?:(?!<!--|-->).)*-->"  # none within another, so that many open ones cost no time
 #: A tag of HTML, JATS or MathML. Names are told, because "x<y and y>z" holds no tag.
 _TAG = re.compile(
-    rf"</?(?:(?:jats|mml|m):([\w.-]+)|({'|'.join([*_INLINE, *_BLOCK])}))(?:{_ATTRIBUTE})*\s*/?>"
-    r"|<!--.*?-->|<!\[CDATA\[|\]\]>",
+    rf"</?(?:{_PREFIX}([\w.-]+)|({'|'.join([*_INLINE, *_BLOCK])}))(?:{_ATTRIBUTE})*\s*/?>|{_COMMENT}|<!\[CDATA\[|\]\]>",
     re.DOTALL | re.IGNORECASE,
 )
-_HEADING = re.compile(r"<((?:jats:)?title)\b[^<>]*>\s*abstract\s*:?\s*</\1>", re.IGNORECASE)
-_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]|[\x00-\x08\x0e-\x1f\x7f]")
-_TOLD_UNKNOWN = frozenset({"n/a", "na", "none", "null", "nan", "not available", "abstract not available", "[no title]"})
+_HEADING = re.compile(
+    r"<((?:jats:)?title)\b[^<>]*>\s*+abstract\s*+:?\s*+</\1>|<(?:jats:)?p>\s*+abstract\s*+[.:](?=\s)", re.IGNORECASE
+)
+#: What some publishers wrap every formula in.
+_PREAMBLE = re.compile(r"\\documentclass\b(?:(?!\\documentclass).)*?\\begin\{document\}|\\end\{document\}", re.DOTALL)
+_ENTITY = re.compile(r"&(?:amp;)*(#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w*);", re.IGNORECASE | re.ASCII)
+#: Persian and Indic scripts and emoji need joiners; elsewhere they are rubbish, as all else here is.
+_INVISIBLE = re.compile(
+    "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|[\x00-\x08\x0e-\x1b\x7f]"
+    "|[\u200c\u200d](?![^\x00-\x7f])|(?<![^\x00-\x7f])[\u200c\u200d]"
+)
+#: Control characters that were letters of Windows-1252, mostly quotation marks.
+_MISREAD = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+_MOST_LAYERS = 10  # of markup inside markup; real texts have three
+_TOLD_UNKNOWN = frozenset(
+    "n/a,na,none,null,nan,no title,no abstract,no abstract available,not available,abstract not available".split(",")
+)
 
 
 def clean_text(text: object) -> str:
@@ -32,13 +51,17 @@ def clean_text(text: object) -> str:
     """
     if not isinstance(text, str):
         return ""
-    plain = html.unescape(text)
-    if re.search(r"&(?:[a-z]+|#\d+|#x[0-9a-f]+);", plain, re.IGNORECASE):  # escaped twice
-        plain = html.unescape(plain)
-    plain = _TAG.sub(_space_or_nothing, _HEADING.sub(" ", plain))
-    plain = unicodedata.normalize("NFC", _INVISIBLE.sub("", plain))
-    plain = " ".join(plain.encode("utf-8", "ignore").decode().split())
-    return "" if plain.lower() in _TOLD_UNKNOWN else plain
+    plain = text.encode("utf-8", "ignore").decode().translate(_MISREAD)
+    for _ in range(_MOST_LAYERS):
+        before, plain = plain, _without_a_layer(plain)
+        if plain == before:
+            break
+    return "" if plain.strip("[](). ").lower() in _TOLD_UNKNOWN else plain
+
+
+def unescaped(text: str) -> str:
+    """Return a text without invisible characters, its entities as characters: also ``&amp;lt;``, but no ``R&D``."""
+    return _ENTITY.sub(_character, _INVISIBLE.sub("", text))
 
 
 def text_or_none(text: object) -> str | None:
@@ -54,10 +77,22 @@ def clean_texts(texts: object) -> tuple[str, ...]:
 
 def whole_number(value: object) -> int | None:
     """Return a whole number that came as a number or as a text; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    text = str(value).strip()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    text = value.strip() if isinstance(value, str) else ""
     return int(text) if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) else None
+
+
+def _without_a_layer(text: str) -> str:
+    plain = _PREAMBLE.sub(" ", _HEADING.sub(" ", unescaped(text)))
+    return " ".join(unicodedata.normalize("NFC", _TAG.sub(_space_or_nothing, plain)).split())
+
+
+def _character(entity: re.Match[str]) -> str:
+    """Only names that HTML knows, and only with their semicolon: ``?id=1&region=2`` holds no entity."""
+    name = entity.group(1)
+    known = name.startswith("#") or f"{name};" in html5
+    return html.unescape(f"&{name};") if known else f"&{name};"
 
 
 def _space_or_nothing(tag: re.Match[str]) -> str:

@@ -7,8 +7,10 @@ import re
 
 from pipeline.cleaning import whole_number
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ISO = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?=$|[T ])")
+_MONTHS = "january february march april may june july august september october november december".split()
+#: Names in full and as abbreviations; "Oct-Dec" and "Spring" are no month.
+_NUMBERS = {name[:length]: i for i, name in enumerate(_MONTHS, 1) for length in (3, len(name))} | {"sept": 9}
+_ISO = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?=$|[T Z+])")
 
 
 def iso_date(year: object, month: object = None, day: object = None) -> str | None:
@@ -36,7 +38,6 @@ def year_of(date: str | None) -> int | None:
 
 
 def _month(month: object) -> int | None:
-    if isinstance(month, str) and month.strip()[:3].lower() in _MONTHS:
-        return _MONTHS.index(month.strip()[:3].lower()) + 1
-    number = whole_number(month)
+    name = month.strip().rstrip(".").lower() if isinstance(month, str) else ""
+    number = _NUMBERS.get(name) or whole_number(month)
     return number if number is not None and 1 <= number <= 12 else None

@@ -5,32 +5,42 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-_DOI = re.compile(r"10\.\d{4,9}(?:\.\d+)*/\S+")
-_ISSN = re.compile(r"(\d{4})-?(\d{3}[\dXx])")
-_ARXIV = re.compile(r"(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v(\d+))?", re.IGNORECASE)
-_VERSIONED = re.compile(
-    r"^(10\.(?:48550/arxiv\.\S+?|1101/\S+?|64898/\S+?|31234/osf\.io/\w+?|31235/osf\.io/\w+?|31219/osf\.io/\w+?|35542/osf\.io/\w+?))_?v\d+$"
-)
+from pipeline.cleaning import unescaped
+
+_DOI = re.compile(r"(?<!\d)10\.\d{4,9}(?:\.\d+)*/\S+", re.ASCII)
+_TRAILING = ".,;:'\"\u2019\u201d"
+_ISSN = re.compile(r"(\d{4})[-\u2010-\u2015]?(\d{3}[\dXx])", re.ASCII)
+_NO_ISSN = "0000-0000"  # its check digit is right, but it only fills a place
+_ARXIV = re.compile(r"(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v(\d+))?", re.IGNORECASE | re.ASCII)
+#: DOIs of arXiv, bioRxiv and medRxiv, and OSF. An id of OSF may itself end in "v2", its version comes after "_".
+_VERSIONED = re.compile(r"(10\.48550/arxiv\.\S+?|10\.(?:1101|64898)/[\d.]+|10\.\d+/osf\.io/[a-z0-9]+_)v\d+", re.ASCII)
 
 
 def normalize_doi(text: object) -> str | None:
     """Return a DOI bare and in lower case, None where there is none.
 
-    Prefixes (``https://doi.org/``, ``doi:``), percent-encoding, trailing punctuation and the version of a preprint
-    (``10.48550/arXiv.2101.00001v2``) go.
+    Prefixes (``https://doi.org/``, ``doi:``), percent-encoding, entities, trailing punctuation and the version of a
+    preprint (``10.48550/arXiv.2101.00001v2``) go.
     """
     if not isinstance(text, str):
         return None
-    decoded = unquote(text) if "%" in text else text
-    found = _DOI.search("".join(decoded.split()))
-    if not found:
-        return None
-    doi = found.group().lower().rstrip(".,;:'\"")
+    while (decoded := "".join(unescaped(unquote(text)).split())) != text:
+        text = decoded
+    found = _DOI.search(text.lower())
+    doi = found.group() if found else ""
+    while (shorter := _trimmed(doi)) != doi:
+        doi = shorter
+    return doi if doi.partition("/")[2] else None
+
+
+def _trimmed(doi: str) -> str:
+    """Without punctuation of the sentence around it, without a bracket that closes nothing, without a version."""
+    doi = doi.rstrip(_TRAILING)
     for opening, closing in ("()", "[]", "{}", "<>"):
-        while doi.endswith(closing) and doi.count(closing) > doi.count(opening):
-            doi = doi[:-1].rstrip(".,;:'\"")
-    versioned = _VERSIONED.match(doi)
-    return versioned.group(1) if versioned else doi
+        if doi.endswith(closing) and doi.count(closing) > doi.count(opening):
+            doi = doi[:-1]
+    versioned = _VERSIONED.fullmatch(doi)
+    return versioned.group(1).rstrip("_") if versioned else doi
 
 
 def arxiv_id(text: object) -> tuple[str, int | None] | None:
@@ -56,9 +66,11 @@ def normalize_issn(text: object) -> str | None:
     total = sum(
         weight * (10 if digit == "X" else int(digit)) for weight, digit in zip(range(8, 0, -1), digits, strict=True)
     )
-    return f"{digits[:4]}-{digits[4:]}" if total % 11 == 0 else None
+    issn = f"{digits[:4]}-{digits[4:]}"
+    return issn if total % 11 == 0 and issn != _NO_ISSN else None
 
 
 def join_issns(*texts: object) -> str | None:
-    """Return the valid ISSNs among these, each once, joined by a comma and a blank."""
-    return ", ".join(dict.fromkeys(issn for text in texts if (issn := normalize_issn(text)))) or None
+    """Return the valid ISSNs in these texts, each once, joined by a comma and a blank."""
+    words = [word for text in texts if isinstance(text, str) for word in re.split(r"[\s,;]+", text)]
+    return ", ".join(dict.fromkeys(issn for word in words if (issn := normalize_issn(word)))) or None

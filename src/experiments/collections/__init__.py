@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from experiments.judgments import Judgments
 from pipeline.candidates import Candidates
@@ -24,6 +24,7 @@ class Collection:
     judgments: Judgments
     fingerprint: str  #: sha256 over the content of every file that was read
     pools: Mapping[str, tuple[str, ...]] | None = None  #: query id -> candidate ids; None: the pool is the corpus
+    word_statistics: Literal["corpus", "pool"] = "corpus"  #: what the rarity of a word is counted in
     notice: str | None = None  #: printed wherever figures of this collection are printed
 
     def candidates(self) -> list[Candidates]:
@@ -34,7 +35,7 @@ class Collection:
             pool = corpus if self.pools is None else tuple(self.papers[i] for i in self.pools[query.query_id])
             if query.paper_id is not None:
                 pool = tuple(paper for paper in pool if paper.paper_id != query.paper_id)
-            tables.append(Candidates(query, pool, corpus=corpus))
+            tables.append(Candidates(query, pool, corpus=corpus if self.word_statistics == "corpus" else None))
         return tables
 
 

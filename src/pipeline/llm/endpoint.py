@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
 import os
-import random
 import re
 import time
 from collections.abc import Mapping
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError, first_line
 from pipeline.llm.settings import Llm
+from pipeline.waiting import asked_wait_s, wait_s
 
 if TYPE_CHECKING:
     import httpx
@@ -24,7 +23,6 @@ log = logging.getLogger(__name__)
 
 _MAY_GET_BETTER = {408, 409, 425, 429}  # and 5xx
 _ABOUT_THIS_REQUEST = {400, 413, 422}  # the others, such as 401 or 404, meet every request alike
-_LONGEST_WAIT_S = 60.0
 _SHORTEST_KEY = 8  # a shorter word is no secret, and may be part of an answer
 _NO_KEY = "none-needed"  # the openai package insists on one
 
@@ -86,7 +84,7 @@ async def request_answer(client: AsyncOpenAI, llm: Llm, body: Mapping[str, Any])
             raise ProviderError(f"no answer within {llm.deadline_s:g} s (llm.deadline_s)") from error
         except _FaultError as fault:
             faults += 1
-            wait = _wait_s(fault, llm.backoff_s, faults)
+            wait = wait_s(llm.backoff_s, faults, fault.wait_s)
             left = llm.deadline_s - (time.monotonic() - started)
             _give_up_or_go_on(fault, llm, faults, wait, left)
             log.debug("%s; again in %.1f s", fault, wait)
@@ -188,23 +186,4 @@ def _fault_of(answer: Any, response: httpx.Response) -> _FaultError:
         status = 402  # no attempt helps before money or the next day comes
     if status == 403 and re.search("flagged|moderat", json.dumps(answer, default=str)):
         status = 422  # about the text of this request, not about the key
-    return _FaultError(status, f"HTTP {status or response.status_code}: {text}", _asked_wait_s(response.headers))
-
-
-def _asked_wait_s(headers: httpx.Headers) -> float | None:
-    """Return the seconds of Retry-After, which is a number or a date."""
-    value = headers.get("retry-after", "").strip()
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _wait_s(fault: _FaultError, backoff_s: float, faults: int) -> float:
-    jitter = random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
-    own: float = min(_LONGEST_WAIT_S, backoff_s * 2.0 ** (faults - 1)) * jitter
-    return own + (fault.wait_s or 0.0)
+    return _FaultError(status, f"HTTP {status or response.status_code}: {text}", asked_wait_s(response.headers))

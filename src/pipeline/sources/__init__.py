@@ -1,7 +1,7 @@
 """Academic sources. A source in conf/source/ names a module here; each has a pydantic dataclass ``Source``.
 
 A source says what to ask and what an answer means. It does no input or output: waiting, retrying, recording and secrets
-are matters of ``pipeline.sources.client``.
+are matters of ``pipeline.collecting.client``.
 """
 
 from __future__ import annotations
@@ -66,18 +66,67 @@ class SourceSettings:
     gives: str  #: which of the fields, in words
     base_url: str
     page_size: Annotated[int, Field(ge=1)]
-    interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests
+    interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests, on average
+    burst: Annotated[int, Field(ge=1)] = 1  #: requests that may come faster, once
+    host: str | None = None  #: sources of one host share its pace
     concurrency: Annotated[int, Field(ge=1)] = 1  #: requests under way at the same time
     credentials: tuple[Credential, ...] = ()
 
+    @property
+    def pace(self) -> str:
+        """Whose pace is kept."""
+        return self.host or self.name
 
-class Source(Protocol):
-    """What every module in this folder defines under this name, beside the fields of ``SourceSettings``."""
 
-    def search(self, query: Query, day: datetime.date, limit: int) -> Request:
-        """Return the first request for a query made on this day, of which at most ``limit`` records are wanted."""
+class Reader(Protocol):
+    """Something that is asked and understood: all that the client needs to know."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    @property
+    def pace(self) -> str:
+        """Whose pace is kept."""
+        ...
+
+    @property
+    def interval_s(self) -> float:
+        """Least time between the starts of two requests, on average."""
+        ...
+
+    @property
+    def burst(self) -> int:
+        """Requests that may come faster, once."""
+        ...
+
+    @property
+    def concurrency(self) -> int:
+        """Requests under way at the same time."""
+        ...
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """Keys and contact addresses."""
         ...
 
     def read(self, body: bytes, request: Request) -> Page:
-        """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer."""
+        """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer.
+
+        Optional methods beside it: ``retries(status, headers, body)`` overrules whether an error is asked again,
+        ``instead(status, body, request)`` gives another request in place of a failed one, ``is_absent(status, body)``
+        tells an error that only says that there is no such record.
+        """
+        ...
+
+
+class Source(Reader, Protocol):
+    """What every module in this folder defines under this name, beside the fields of ``SourceSettings``.
+
+    Those of kind ``by DOI`` have no ``search``. A source that can be asked by DOI has ``lookup(dois)``.
+    """
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:
+        """Return the first request for a query made on this day, of which at most ``limit`` records are wanted."""
         ...

@@ -58,12 +58,15 @@ def open_optional(folder: Path, name: str) -> TextFile | None:
     found = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     if len(found) == 2:
         raise UserError(f"{folder}: both {name} and {name}.gz are there; expected one of them, remove the other")
-    if not found:
-        return None
-    content = _read(found[0])
+    return open_path(found[0], name) if found else None
+
+
+def open_path(path: Path, name: str) -> TextFile:
+    """Read the file at this path."""
+    content = _read(path)
     if not content.strip():
-        raise UserError(f"{found[0]}:1: the file is empty; expected at least one line")
-    return TextFile(name, found[0], content)
+        raise UserError(f"{path}:1: the file is empty; expected at least one line")
+    return TextFile(name, path, content)
 
 
 def check_folder(folder: Path) -> None:

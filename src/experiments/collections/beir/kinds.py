@@ -49,6 +49,10 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_object_of_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
+
+
 def _is_id(value: Any) -> bool:
     return isinstance(value, str) and value != "" and not any(character.isspace() for character in value)
 
@@ -62,6 +66,7 @@ TEXTS: Kind[tuple[str, ...]] = Kind("a list of texts", _is_list_of_texts, _strip
 WHOLE_NUMBER: Kind[int | None] = Kind("a whole number", _is_whole_number, int, None)
 NUMBER: Kind[float | None] = Kind("a number", _is_number, float, None)
 FLAG: Kind[bool | None] = Kind("true or false", _is_flag, bool, None)
+OBJECT_OF_TEXTS: Kind[Mapping[str, str]] = Kind("an object of texts", _is_object_of_texts, dict, {})
 OBJECT: Kind[Mapping[str, Any]] = Kind("an object", _is_object, dict, {})
 #: Run files and qrels are split at blanks, so an id has none.
 IDENTIFIER: Kind[str | None] = Kind("a text without blanks", _is_id, str, None)

@@ -13,8 +13,10 @@ _EXPECTED = f"expected {', '.join(COLUMNS)}, split by tabs"
 _GRADES = {str(grade): grade for grade in GRADES}
 
 
-def read_judgments(file: TextFile, queries: Mapping[str, Record], papers: Container[str]) -> Judgments:
-    """Return the grades of every query, in the order of queries and lines; each query has at least one."""
+def read_judgments(
+    file: TextFile, queries: Mapping[str, Record], papers: Container[str], *, is_complete: bool = True
+) -> Judgments:
+    """Return the grades of every query, in the order of queries and lines; if complete, each query has at least one."""
     grades: dict[str, dict[str, int]] = {query_id: {} for query_id in queries}
     first_lines: dict[tuple[str, str], int] = {}
     for line, query_id, paper_id, score in _read_rows(file):
@@ -30,7 +32,7 @@ def read_judgments(file: TextFile, queries: Mapping[str, Record], papers: Contai
             raise file.error(line, f"{pair} are already on line {first}; expected every pair once")
         grades[query_id][paper_id] = _GRADES[score]
     for query_id, record in queries.items():
-        if not grades[query_id]:
+        if is_complete and not grades[query_id]:
             raise record.error(f"query {shown(query_id)} has no judgment; expected at least one in {file.path}")
     return Judgments(grades)
 

@@ -1,0 +1,269 @@
+"""``litgrade collect``: queries go to all sources at once; what they answer is merged, completed and frozen."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import importlib.metadata
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from filelock import FileLock, Timeout
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from pydantic import TypeAdapter
+
+from experiments import cli
+from experiments.collect_config import CollectConfig, build_sources, read_collect_config
+from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, write_snapshot
+from experiments.tables import markdown
+from experiments.tracking import flatten, tracked_run
+from pipeline.collecting.client import Client
+from pipeline.collecting.collector import Collector, kept_report, replay
+from pipeline.collecting.reports import Report
+from pipeline.collecting.responses import Responses
+from pipeline.collecting.walk import Limits, Walk
+from pipeline.enrich import Enrich, Enrichment, open_enrichment_reports
+from pipeline.errors import UserError
+from pipeline.merge import Merge, merge_papers
+from pipeline.papers import Query
+from pipeline.sources import Source, SourceSettings
+from pipeline.sources.terms import any_of
+
+log = logging.getLogger(__name__)
+
+_PACKAGES = ("litgrade", "rapidfuzz", "trafilatura", "pypdf")  # what merged and read pages hang on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked: settings as they are kept with the answers, and the queries with the day of each."""
+
+    settings: Mapping[str, Any]
+    queries: Sequence[Query]
+    days: Mapping[str, str]  #: query id -> when it was first asked, ISO
+
+    @cached_property
+    def sources(self) -> dict[str, SourceSettings]:
+        """All that are configured, by name."""
+        return build_sources(self.settings["sources"]["available"])
+
+    def walks(self, query: Query) -> list[Walk]:
+        """Return the walks of a query: one for each chosen source that can be searched."""
+        chosen = self.settings["sources"]
+        limits = Limits(chosen["limit"], chosen["max_pages"])
+        day = datetime.datetime.fromisoformat(self.days[query.query_id]).date()
+        searched = [source for name in chosen["names"] if hasattr(source := self.sources[name], "search")]
+        return [Walk(cast("Source", source), query, day, limits) for source in searched]
+
+
+def begin(config: CollectConfig, responses: Responses) -> Plan:
+    """Return the plan of a collection that begins or goes on; what was kept must have been asked in the same way."""
+    settings = config.model_dump(mode="json", include={"merge": True, "enrich": True, "sources": _KEPT_SETTINGS})
+    known = responses.fact("settings")
+    if known is None:
+        responses.set_fact("settings", settings)
+        responses.set_fact("versions", {name: importlib.metadata.version(name) for name in _PACKAGES})
+    elif known != settings:
+        old, new = flatten(known), flatten(settings)
+        key = next(key for key in [*new, *old] if old.get(key) != new.get(key))
+        raise UserError(
+            f"{responses.path.parent} was begun with {key}={old.get(key)}, now it is {new.get(key)}; set it as it was, "
+            "or collect into a new snapshot"
+        )
+    queries = config.read_queries()
+    if unsearchable := [query for query in queries if not any_of(query)]:
+        raise UserError(f"query {unsearchable[0].query_id}: no word to search for in {unsearchable[0].text!r}")
+    _add_queries(queries, responses)
+    return resume(responses)
+
+
+_KEPT_SETTINGS = {"names", "limit", "max_pages", "available"}
+
+
+def _add_queries(queries: Sequence[Query], responses: Responses) -> None:
+    known: dict[str, Any] = responses.fact("queries") or {}
+    for query in queries:
+        entry = asdict(query)
+        if query.query_id in known and _query(known[query.query_id]["query"]) != query:
+            raise UserError(
+                f"{responses.path.parent} holds another query {query.query_id}; give this one another id, or collect "
+                "into a new snapshot"
+            )
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        known.setdefault(query.query_id, {"day": now, "query": entry})
+    if known != responses.fact("queries"):
+        open_enrichment_reports(responses)  # there will be papers that look-ups have not seen
+        responses.set_fact("queries", known)
+
+
+def resume(responses: Responses) -> Plan:
+    """Return the plan that is kept with the answers."""
+    known, settings = responses.fact("queries"), responses.fact("settings")
+    if known is None or settings is None:
+        raise UserError(f"{responses.path}: holds no collection")
+    queries = [_query(entry["query"]) for entry in known.values()]
+    return Plan(settings, queries, {query_id: entry["day"] for query_id, entry in known.items()})
+
+
+def _query(entry: Mapping[str, Any]) -> Query:
+    return TypeAdapter(Query).validate_python(entry)
+
+
+async def ask(plan: Plan, config: CollectConfig, client: Client, responses: Responses) -> None:
+    """Ask the sources for every query, one query after the other, so that each has the whole budget."""
+    collector = Collector(client, responses)
+    for query in plan.queries:
+        reports = await collector.collect(plan.walks(query), config.sources.budget_s)
+        told = ", ".join(f"{report.source} {report.records}" for report in reports)
+        log.info("%s: %s", query.query_id, told)
+
+
+async def build(plan: Plan, responses: Responses, budget_s: float, client: Client | None) -> Snapshot:
+    """Merge, complete and deal into pools what was answered; without a client only what is kept counts."""
+    walks = [replay(walk, responses) for query in plan.queries for walk in plan.walks(query)]
+    merge = TypeAdapter(Merge).validate_python(plan.settings["merge"])
+    enrichment = Enrichment(
+        TypeAdapter(Enrich).validate_python(plan.settings["enrich"]),
+        merge,
+        plan.sources,
+        plan.settings["sources"]["names"],
+        responses,
+        budget_s * len(plan.queries),
+        client,
+    )
+    merged = merge_papers((paper for walk in walks for paper in walk.papers), merge)
+    papers = sorted(await enrichment.complete(merged), key=lambda paper: paper.paper_id)
+    place = {record: paper.paper_id for paper in papers for record in paper.records}
+    pools: dict[str, set[str]] = {query.query_id: set() for query in plan.queries}
+    for walk in walks:
+        pools[walk.query.query_id] |= {place[paper.paper_id] for paper in walk.papers}
+    reports = [report for walk in walks if (report := kept_report(walk, responses)) is not None]
+    if len(reports) < len(walks):
+        raise UserError(f"{responses.path.parent}: not collected to the end; run it again without sources.mode=replay")
+    facts = {"settings": plan.settings, "days": plan.days, "versions": responses.fact("versions")}
+    n_records = sum(len(walk.papers) for walk in walks)
+    sorted_pools = {query_id: sorted(ids) for query_id, ids in pools.items()}
+    return Snapshot(plan.queries, papers, sorted_pools, [*reports, *enrichment.reports], n_records, facts)
+
+
+async def collect(config: CollectConfig, responses: Responses) -> Snapshot:
+    """Ask what is not kept yet, then build."""
+    plan = begin(config, responses)
+    async with Client(config.sources.patience, importlib.metadata.version("litgrade")) as client:
+        await ask(plan, config, client, responses)
+        return await build(plan, responses, config.enrich.budget_s, client)
+
+
+def replayed(config: CollectConfig, responses: Responses) -> Snapshot:
+    """Build from what is kept, with the settings that are kept, without network."""
+    allowed = ("sources.mode=", "snapshot=", "tracking", "hydra.")
+    for override in HydraConfig.get().overrides.task if HydraConfig.initialized() else ():
+        if not override.startswith(allowed):
+            raise UserError(f"{override}: a replay takes every setting from {config.snapshot}; leave it out")
+    return asyncio.run(build(resume(responses), responses, 0, None))
+
+
+@contextmanager
+def open_responses(config: CollectConfig) -> Iterator[Responses]:
+    """Open the answers of a snapshot, which one process at a time may do."""
+    path = config.snapshot / RESPONSES
+    is_replay = config.sources.mode == "replay"
+    if is_replay and not path.is_file():
+        raise UserError(f"{config.snapshot}: no {RESPONSES} to replay; give snapshot=FOLDER of a snapshot")
+    config.snapshot.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(config.snapshot / ".lock", timeout=0)
+    try:
+        with lock:
+            responses = Responses(path, is_read_only=is_replay)
+            try:
+                yield responses
+            finally:
+                responses.close()
+    except Timeout as error:
+        raise UserError(f"{config.snapshot}: another process collects into this snapshot") from error
+
+
+@cli.job("collect")
+def main(composed: DictConfig) -> None:
+    """Collect or replay, freeze, show."""
+    config = read_collect_config(composed)
+    name = config.snapshot.resolve().name
+    with (
+        open_responses(config) as responses,
+        tracked_run(config.tracking, f"collect {name}", {"kind": "collect", "collection": name}) as run,
+    ):
+        is_replay = config.sources.mode == "replay"
+        snapshot = replayed(config, responses) if is_replay else asyncio.run(collect(config, responses))
+        print(report_table(snapshot))  # noqa: T201
+        failures = [report for report in snapshot.reports if report.stop.is_failure]
+        if config.sources.strict and failures:
+            _let_ask_again(failures, responses)
+            raise UserError("\n".join(f"{_what(report)} (sources.strict=true)" for report in failures))
+        if not snapshot.papers:
+            raise UserError("no source gave any paper; the table above says why")
+        write_snapshot(snapshot, config.snapshot, responses.fingerprint())
+        run.log(_params(snapshot), _metrics(snapshot), {})
+        run.log_files(config.snapshot, [MANIFEST, FILES[-1]])
+    for report in failures:
+        log.warning("%s", _what(report))
+    counted = f"{len(snapshot.queries)} queries, {snapshot.n_records} records, {len(snapshot.papers)} papers"
+    print(f"{counted}\n{config.snapshot}")  # noqa: T201
+
+
+def report_table(snapshot: Snapshot) -> str:
+    """Return one row a source: answers, records, seconds, and why it stopped, over all queries."""
+    rows = []
+    for name in dict.fromkeys(report.source for report in snapshot.reports):
+        reports = [report for report in snapshot.reports if report.source == name]
+        declared = [report.declared for report in reports if report.declared is not None]
+        stops = Counter(report.stop for report in reports)
+        rows.append(
+            [
+                name,
+                str(sum(report.pages for report in reports)),
+                str(sum(report.records for report in reports)),
+                str(sum(declared)) if declared else "N/A",
+                f"{max(report.seconds for report in reports):.1f}",
+                ", ".join(f"{stop} {n}" if len(reports) > 1 else str(stop) for stop, n in stops.items()),
+            ]
+        )
+    return markdown(["source", "answers", "records", "it has", "longest, s", "stopped by"], rows)
+
+
+def _what(report: Report) -> str:
+    query = f"{report.query_id}: " if report.query_id else ""
+    return f"{query}{report.source}: {report.stop}" + (f": {report.detail}" if report.detail else "")
+
+
+def _let_ask_again(failures: Sequence[Report], responses: Responses) -> None:
+    """So that the same command, run again, asks again where it failed."""
+    for report in failures:
+        walk = f"search/{report.query_id}/{report.source}" if report.query_id else f"enrich/{report.source}"
+        responses.forget_facts(f"report/{walk}")
+
+
+def _params(snapshot: Snapshot) -> dict[str, object]:
+    settings = snapshot.facts["settings"]
+    chosen = {name: value for name, value in settings["sources"].items() if name != "available"}
+    return flatten({"sources": chosen, "merge": settings["merge"], "enrich": settings["enrich"]})
+
+
+def _metrics(snapshot: Snapshot) -> dict[str, float]:
+    metrics: Counter[str] = Counter(papers=len(snapshot.papers), records=snapshot.n_records)
+    metrics["failures"] = sum(report.stop.is_failure for report in snapshot.reports)
+    for report in snapshot.reports:
+        metrics[f"records/{report.source}"] += report.records
+        metrics[f"answers/{report.source}"] += report.pages
+    return {name: float(value) for name, value in metrics.items()}
+
+
+if __name__ == "__main__":
+    import sys
+
+    cli.main(["collect", *sys.argv[1:]])

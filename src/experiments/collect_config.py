@@ -1,0 +1,111 @@
+"""The config of a collection: its shape, ranges and rules. Hydra composes it from conf/collect.yaml."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from omegaconf import DictConfig, OmegaConf
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from experiments.collections.beir.layout import read_queries
+from experiments.config import Mlflow, NoTracking, Section
+from experiments.explain import explain_validation
+from pipeline import sources
+from pipeline.collecting.client import Patience
+from pipeline.enrich import Enrich
+from pipeline.errors import UserError, did_you_mean
+from pipeline.llm.settings import Count
+from pipeline.merge import Merge
+from pipeline.papers import Query
+from pipeline.sources import SourceSettings
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class QuerySettings(Section):
+    """One query, as given on the command line."""
+
+    id: Annotated[str, Field(pattern=r"^\S+$")]
+    text: str | None
+    keywords: tuple[str, ...]
+    domain: str | None
+    fields: tuple[str, ...]
+
+
+class Sources(Section):
+    """Which sources are asked, how much and how long."""
+
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
+    mode: Literal["record", "replay"]
+    budget_s: Seconds
+    limit: Count
+    max_pages: Count
+    strict: bool
+    patience: Patience
+    available: dict[str, dict[str, Any]]
+
+    @model_validator(mode="after")
+    def _are_available(self) -> Sources:
+        for name in self.names:
+            if name not in self.available:
+                near = did_you_mean(name, self.available)
+                raise ValueError(
+                    f"unknown source {name!r} in names; expected some of {', '.join(self.available)}{near}"
+                )
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"names={', '.join(self.names)}: a source is named twice")
+        return self
+
+
+class CollectConfig(Section):
+    """Everything a collection depends on."""
+
+    query: QuerySettings
+    queries: Path | None
+    snapshot: Path
+    sources: Sources
+    merge: Merge
+    enrich: Enrich
+    tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
+
+    def read_queries(self) -> tuple[Query, ...]:
+        """Return the queries of the file, or the one of the command line; raise ``UserError`` for neither or both."""
+        one = self.query
+        if (self.queries is None) == (one.text is None):
+            raise UserError("what is searched? give query.text='\"...\"' or queries=FILE, one of them")
+        if self.queries is not None:
+            return read_queries(self.queries)
+        return (Query(one.id, str(one.text).strip(), one.keywords, one.domain, one.fields),)
+
+
+def read_collect_config(composed: DictConfig) -> CollectConfig:
+    """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
+    try:
+        config = CollectConfig.model_validate(OmegaConf.to_container(composed, resolve=True))
+    except ValidationError as error:
+        raise UserError(explain_validation(error)) from error
+    build_sources(config.sources.available)
+    return config
+
+
+def build_sources(available: dict[str, dict[str, Any]]) -> dict[str, SourceSettings]:
+    """Return the sources of these settings by name; raise ``UserError`` for a wrong setting."""
+    return {name: _build_source(name, settings) for name, settings in available.items()}
+
+
+def _build_source(name: str, settings: dict[str, Any]) -> SourceSettings:
+    given = dict(settings)
+    module_name = given.pop("module", None)
+    known = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
+    where = f"sources.available.{name}"
+    if module_name not in known:
+        near = did_you_mean(str(module_name), known)
+        raise UserError(f"{where}.module={module_name}: expected one of {', '.join(known)}{near}")
+    module = importlib.import_module(f"{sources.__name__}.{module_name}")
+    try:
+        return cast("SourceSettings", TypeAdapter(module.Source).validate_python({"name": name, **given}))
+    except ValidationError as error:
+        raise UserError(explain_validation(error, within=where)) from error

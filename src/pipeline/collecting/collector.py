@@ -1,0 +1,105 @@
+"""A query at all sources at once, within a time budget; what has arrived when it ends is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from pipeline.collecting.client import Client, address, missing_keys, page_of
+from pipeline.collecting.reports import Report, SourceFault, Stop
+from pipeline.collecting.responses import Response, Responses
+from pipeline.collecting.walk import Walk
+from pipeline.errors import UserError, first_line
+from pipeline.sources import MalformedError, Page, Reader, RefusedError, Request
+
+log = logging.getLogger(__name__)
+
+
+def replay(walk: Walk, responses: Responses) -> Walk:
+    """Walk over the answers that are kept, as far as they go."""
+    requests = walk.requests()
+    try:
+        request = next(requests)
+        while (kept := responses.get(walk.name, walk.step)) is not None:
+            request = requests.send(read_kept(walk.source, request, kept, responses))
+    except StopIteration:
+        pass
+    return walk
+
+
+def kept_report(walk: Walk, responses: Responses) -> Report | None:
+    """Return what became of a walk that has ended, in this process or an earlier one."""
+    known = responses.fact(f"report/{walk.name}")
+    return None if known is None else Report(**known | {"stop": Stop(known["stop"])})
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Asks sources and keeps what they answer."""
+
+    client: Client
+    responses: Responses
+
+    async def collect(self, walks: Sequence[Walk], budget_s: float) -> list[Report]:
+        """Walk at the same time; a source that fails never fails the others, and none outlasts the budget."""
+        deadline = asyncio.get_running_loop().time() + budget_s
+        return list(await asyncio.gather(*(self._report(walk, deadline) for walk in walks)))
+
+    async def _report(self, walk: Walk, deadline: float) -> Report:
+        if (known := kept_report(walk, self.responses)) is not None:
+            return known
+        started = asyncio.get_running_loop().time()
+        if missing := missing_keys(walk.source):
+            walk.stop, walk.detail = Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
+        else:
+            await self._walk(walk, deadline)
+        report = walk.report(asyncio.get_running_loop().time() - started)
+        self.responses.set_fact(f"report/{walk.name}", asdict(report))
+        return report
+
+    async def _walk(self, walk: Walk, deadline: float) -> None:
+        """Walk to the end, whatever that is."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._pages(walk, deadline)
+        except TimeoutError:
+            walk.stop = Stop.BUDGET
+        except SourceFault as fault:
+            is_gap = fault.stop == Stop.MALFORMED and walk.papers
+            walk.stop, walk.detail = Stop.PARTIAL if is_gap else fault.stop, first_line(fault)
+        except UserError:
+            raise
+        except Exception as error:  # whatever it is, the other sources go on
+            log.exception("%s: a fault of litgrade, not of the source", walk.source.name)
+            walk.stop, walk.detail = Stop.MALFORMED, f"litgrade cannot read it: {first_line(error)}"
+
+    async def _pages(self, walk: Walk, deadline: float) -> None:
+        requests = walk.requests()
+        request = next(requests)
+        while True:
+            kept = self.responses.get(walk.name, walk.step)
+            if kept is None:
+                response, page = await self.client.fetch(walk.source, request, deadline)
+                self.responses.add(walk.name, walk.step, response)
+            else:
+                page = read_kept(walk.source, request, kept, self.responses)
+            try:
+                request = requests.send(page)
+            except StopIteration:
+                return
+
+
+def read_kept(source: Reader, request: Request, kept: Response, responses: Responses) -> Page:
+    """Return what an answer holds that was kept for this very request."""
+    if kept.request != address(request):
+        raise UserError(
+            f"{responses.path}: {source.name} was asked {kept.request}, but this configuration asks "
+            f"{address(request)}; collect into a new snapshot"
+        )
+    try:
+        page = page_of(source, request, kept.status, kept.body)
+    except (MalformedError, RefusedError) as error:
+        raise UserError(f"{responses.path}: an answer of {source.name} cannot be read any more: {error}") from error
+    return Page(()) if page is None else page

@@ -1,0 +1,78 @@
+"""Look-ups: many small requests of one kind, each kept, within a time budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipeline.collecting.client import Client, address, missing_keys
+from pipeline.collecting.collector import read_kept
+from pipeline.collecting.reports import Report, SourceFault, Stop
+from pipeline.collecting.responses import Responses
+from pipeline.errors import first_line
+from pipeline.sources import Page, Reader, Request
+
+_MOST_FAULTS = 5  # then the next ones would fail as well
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """What is looked up at one place."""
+
+    name: str  #: of what is looked up, for reports
+    reader: Reader
+    requests: Sequence[Request]
+
+    @property
+    def walk(self) -> str:
+        """The name under which answers and report are kept."""
+        return f"enrich/{self.name}"
+
+    def pages(self, responses: Responses) -> Iterator[tuple[Request, bytes, Page]]:
+        """Yield the answers that are kept, in the order of the requests."""
+        for request in self.requests:
+            kept = responses.get(self.walk, address(request))
+            if kept is not None:
+                yield request, kept.body, read_kept(self.reader, request, kept, responses)
+
+
+async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: float) -> Report:
+    """Ask what is not kept yet, and return what became of it; ``records`` is left to who reads the answers."""
+    loop = asyncio.get_running_loop()
+    started, deadline = loop.time(), loop.time() + budget_s
+    stop, detail = Stop.DONE, ""
+    if missing := missing_keys(lookups.reader):
+        stop, detail = Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
+    else:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await _ask_all(lookups, client, responses, deadline)
+        except TimeoutError:
+            stop = Stop.BUDGET
+        except SourceFault as fault:
+            stop, detail = fault.stop, first_line(fault)
+    n_kept = sum(1 for _ in lookups.pages(responses))
+    declared = len(lookups.requests)
+    return Report("", lookups.name, stop, detail, n_kept, 0, declared, round(loop.time() - started, 2))
+
+
+async def _ask_all(lookups: Lookups, client: Client, responses: Responses, deadline: float) -> None:
+    faults: list[SourceFault] = []
+    waiting = iter(lookups.requests)
+
+    async def work() -> None:
+        for request in waiting:
+            if responses.get(lookups.walk, address(request)) is not None:
+                continue
+            try:
+                response, _ = await client.fetch(lookups.reader, request, deadline)
+                responses.add(lookups.walk, address(request), response)
+            except SourceFault as fault:
+                faults.append(fault)
+            if len(faults) >= _MOST_FAULTS:
+                return
+
+    await asyncio.gather(*(work() for _ in range(lookups.reader.concurrency)))
+    if faults:
+        raise SourceFault(faults[-1].stop, f"{len(faults)} of {len(lookups.requests)} look-ups failed: {faults[-1]}")

@@ -1,0 +1,113 @@
+"""What sources answered, kept as it came: one SQLite file from which a snapshot can be made again without network.
+
+Answers stand under the walk that they belong to (a query at a source, or look-ups of one kind) and a key in it. An
+answer is on disk before it is used, so that a killed collection asks for no finished page again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS responses (
+    walk TEXT, key TEXT, request TEXT, status INTEGER, body BLOB, PRIMARY KEY (walk, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer and the request that it is for, without secrets."""
+
+    request: str
+    status: int
+    body: bytes
+
+
+class Responses:
+    """The answers and facts of one collection. A key is written once; writing it again changes nothing."""
+
+    def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
+        self.path = path
+        try:
+            if is_read_only:
+                self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+                self._connection.execute("SELECT 1 FROM responses LIMIT 1")
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._connection = sqlite3.connect(path)
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.executescript(_TABLES)
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+
+    def close(self) -> None:
+        """Leave one file behind, which a folder that cannot be written to can hold."""
+        with self._told():
+            if not self._connection.execute("PRAGMA query_only").fetchone()[0]:
+                self._connection.execute("PRAGMA journal_mode=DELETE")
+            self._connection.close()
+
+    def get(self, walk: str, key: str) -> Response | None:
+        """Return the answer under this key, or None."""
+        with self._told():
+            row = self._connection.execute(
+                "SELECT request, status, body FROM responses WHERE walk = ? AND key = ?", (walk, key)
+            ).fetchone()
+            return None if row is None else Response(row[0], row[1], zlib.decompress(row[2]))
+
+    def add(self, walk: str, key: str, response: Response) -> None:
+        """Keep an answer; it is on disk when this returns."""
+        row = (walk, key, response.request, response.status, zlib.compress(response.body))
+        with self._told(), self._connection:
+            self._connection.execute("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", row)
+
+    def fact(self, name: str) -> Any:
+        """Return a fact about the collection (a value of JSON), or None."""
+        with self._told():
+            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def set_fact(self, name: str, value: Any) -> None:
+        """Keep a fact, in place of an earlier one of this name."""
+        with self._told(), self._connection:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False))
+            )
+
+    def forget_facts(self, prefix: str) -> None:
+        """Drop every fact whose name starts like this."""
+        with self._told(), self._connection:
+            self._connection.execute("DELETE FROM facts WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+
+    def fingerprint(self) -> str:
+        """Return the sha256 over all requests and answers, however SQLite lays them out."""
+        digest = hashlib.sha256()
+        with self._told():
+            rows = self._connection.execute("SELECT walk, key, request, status, body FROM responses ORDER BY walk, key")
+            for walk, key, request, status, body in rows:
+                content = zlib.decompress(body)
+                digest.update(json.dumps([walk, key, request, status, len(content)]).encode())
+                digest.update(content)
+        return digest.hexdigest()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, zlib.error) as error:
+            raise self._fault(error) from error
+
+    def _fault(self, error: Exception) -> UserError:
+        return UserError(f"{self.path}: {error}; expected the recorded responses of a snapshot")

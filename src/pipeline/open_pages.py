@@ -1,0 +1,91 @@
+"""Abstracts and keywords from open pages and PDFs of papers that lack them; what a page said is kept, not the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from pipeline.collecting.reports import Report, Stop
+from pipeline.collecting.responses import Response, Responses
+from pipeline.papers import Paper
+from pipeline.scraping import ScrapeError, Scraper
+from pipeline.titles import could_be_same
+
+WALK = "enrich/pages"
+_READ, _REFUSED = 200, 0  # status of what is kept
+
+
+def lacking(papers: Sequence[Paper]) -> list[Paper]:
+    """Return the papers that are free to read and lack an abstract or keywords, those without an abstract first."""
+    free = [p for p in papers if (p.is_open_access or p.pdf_available) and not (p.abstract and p.keywords)]
+    return sorted((paper for paper in free if any(_places(paper))), key=lambda paper: bool(paper.abstract))
+
+
+def _places(paper: Paper) -> Iterator[str]:
+    """Yield where a paper can be read: its page, which tells more and is smaller, then its PDF."""
+    yield from dict.fromkeys(url for url in (paper.url, paper.pdf_url) if url)
+
+
+async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Responses, budget_s: float) -> Report:
+    """Read the pages of these papers, as many as the time allows, and keep what they say."""
+    loop = asyncio.get_running_loop()
+    started, stop = loop.time(), Stop.DONE
+    waiting = iter(papers)
+
+    async def work() -> None:
+        for paper in waiting:
+            for place in _places(paper):
+                if responses.get(WALK, place) is None:
+                    responses.add(WALK, place, await _read(scraper, place))
+                if _said(paper, place, responses).get("abstract"):
+                    break
+
+    try:
+        async with asyncio.timeout_at(started + budget_s):
+            await asyncio.gather(*(work() for _ in range(scraper.settings.concurrency)))
+    except TimeoutError:
+        stop = Stop.BUDGET
+    n_read = sum(responses.get(WALK, place) is not None for paper in papers for place in _places(paper))
+    return Report("", "pages", stop, "", n_read, 0, len(papers), round(loop.time() - started, 2))
+
+
+async def _read(scraper: Scraper, place: str) -> Response:
+    try:
+        scraped = await scraper.scrape(place)
+    except ScrapeError as error:
+        return Response(place, _REFUSED, str(error).encode())
+    return Response(place, _READ, json.dumps(asdict(scraped), ensure_ascii=False).encode())
+
+
+def complete_from_pages(papers: Sequence[Paper], responses: Responses) -> tuple[Paper, ...]:
+    """Return all papers, completed by what their pages said, as far as it was kept."""
+    return tuple(_completed(paper, responses) for paper in papers)
+
+
+def _completed(paper: Paper, responses: Responses) -> Paper:
+    for place in _places(paper) if lacking([paper]) else ():
+        said = _said(paper, place, responses)
+        if not paper.abstract and said.get("abstract"):
+            paper = replace(paper, abstract=said["abstract"], provenance=_from_page(paper, "abstract", place))
+        if not paper.keywords and said.get("keywords"):
+            paper = replace(paper, keywords=tuple(said["keywords"]), provenance=_from_page(paper, "keywords", place))
+    return paper
+
+
+def _from_page(paper: Paper, name: str, place: str) -> dict[str, str]:
+    return {**paper.provenance, name: f"page:{place}"}
+
+
+def _said(paper: Paper, place: str, responses: Responses) -> dict[str, Any]:
+    """Return what a page says of this paper; nothing where it is about another one."""
+    kept = responses.get(WALK, place)
+    if kept is None or kept.status != _READ:
+        return {}
+    found: dict[str, Any] = json.loads(kept.body)["found"]
+    doi, title = found.get("doi"), found.get("title")
+    is_other_doi = doi and paper.doi and doi not in {paper.doi, *paper.preprints}
+    is_other_title = isinstance(title, str) and title and not could_be_same(paper.title, title)
+    return {} if is_other_doi or is_other_title else found

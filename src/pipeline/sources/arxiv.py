@@ -1,0 +1,109 @@
+"""arXiv: an Atom feed, searched with words that may stand anywhere in a record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element  # types only: defusedxml parses
+
+from pydantic.dataclasses import dataclass
+
+from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.dates import read_date, year_of
+from pipeline.identifiers import arxiv_doi, arxiv_id, normalize_doi
+from pipeline.papers import Paper, Query
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources.parsing import parse_xml, shown
+from pipeline.sources.terms import any_of
+
+_ATOM = "{http://www.w3.org/2005/Atom}"
+_ARXIV = "{http://arxiv.org/schemas/atom}"
+_OPENSEARCH = "{http://a9.com/-/spec/opensearch/1.1/}"
+_DEEPEST = 30_000  # a search that goes further is an error 400
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Source(SourceSettings):
+    """Preprints with their own DOI, which the feed does not hold; the DOI in the feed is that of the article."""
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)
+        """Return the first request: any of the query's words, the most relevant records first."""
+        return self._request("all:" + any_of(query, joined_by=" OR all:"), 0, limit)
+
+    def read(self, body: bytes, request: Request) -> Page:
+        """Map a feed; an empty one where the total promises more is malformed."""
+        feed = _feed(body)
+        entries = feed.findall(f"{_ATOM}entry")
+        start, total = int(request.params["start"]), whole_number(feed.findtext(f"{_OPENSEARCH}totalResults"))
+        if not entries and start < (total or 0):
+            raise MalformedError(f"sent an empty page at {start} of {total}")
+        papers = newest(read for entry in entries if (read := self._paper(entry)))
+        seen, wanted = start + len(entries), request.state - len(papers)
+        is_last = not entries or (total is not None and seen >= total) or seen >= _DEEPEST
+        following = None if is_last or wanted <= 0 else self._request(request.params["search_query"], seen, wanted)
+        return Page(papers, following, declared=total, received=len(entries))
+
+    def _request(self, search: str, start: int, wanted: int) -> Request:
+        size = min(self.page_size, wanted, _DEEPEST - start)
+        order = {"sortBy": "relevance", "sortOrder": "descending"}  # unsorted pages may overlap
+        params = {"search_query": search, "start": str(start), "max_results": str(size)} | order
+        return Request(self.base_url, params, state=wanted)
+
+    def _paper(self, entry: Element) -> tuple[int, Paper] | None:
+        """Return the version of an entry and its paper."""
+        known = arxiv_id(entry.findtext(f"{_ATOM}id"))
+        if known is None:
+            return None
+        identifier, version = known
+        date = read_date(entry.findtext(f"{_ATOM}published"))
+        pdf_url = _link(entry, "title", "pdf")
+        paper = Paper(
+            paper_id=f"{self.name}:{identifier}",
+            title=clean_text(entry.findtext(f"{_ATOM}title")),
+            abstract=clean_text(entry.findtext(f"{_ATOM}summary")),
+            year=year_of(date),
+            authors=clean_texts([name.text for name in entry.iterfind(f"{_ATOM}author/{_ATOM}name")]),
+            disciplines=_categories(entry),
+            document_type="preprint",
+            venue="arXiv",
+            publication_date=date,
+            is_open_access=True,
+            pdf_url=pdf_url,
+            pdf_available=True if pdf_url else None,
+            url=_link(entry, "rel", "alternate"),
+            doi=arxiv_doi(identifier),
+            source=self.name,
+            published_as=normalize_doi(entry.findtext(f"{_ARXIV}doi")),
+        )
+        return version or 1, paper
+
+
+def newest(versions: Iterable[tuple[int, Paper]]) -> tuple[Paper, ...]:
+    """Return the papers of these numbered versions, of each paper the highest, in the order of first appearance."""
+    kept: dict[str, tuple[int, Paper]] = {}
+    for version, paper in versions:
+        if paper.paper_id not in kept or version > kept[paper.paper_id][0]:
+            kept[paper.paper_id] = version, paper
+    return tuple(paper for _, paper in kept.values())
+
+
+def _feed(body: bytes) -> Element:
+    """Return the feed of a body; errors are told in a feed too, as its only entry."""
+    feed = parse_xml(body)
+    if feed.tag != f"{_ATOM}feed":
+        raise MalformedError(f"sent no Atom feed but {shown(body)}")
+    for entry in feed.iterfind(f"{_ATOM}entry"):
+        if "/api/errors" in (entry.findtext(f"{_ATOM}id") or ""):
+            raise RefusedError(f"refused the search: {clean_text(entry.findtext(f'{_ATOM}summary'))}")
+    return feed
+
+
+def _categories(entry: Element) -> tuple[str, ...]:
+    """Return the primary category, then the others."""
+    elements = [*entry.iterfind(f"{_ARXIV}primary_category"), *entry.iterfind(f"{_ATOM}category")]
+    return clean_texts([element.get("term") for element in elements])
+
+
+def _link(entry: Element, attribute: str, value: str) -> str | None:
+    links = (link.get("href") for link in entry.iterfind(f"{_ATOM}link") if link.get(attribute) == value)
+    return text_or_none(next(links, None))

@@ -1,0 +1,253 @@
+"""Crossref: what publishers register with the DOI of a work."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.dates import iso_date, year_of
+from pipeline.identifiers import join_issns, normalize_doi
+from pipeline.papers import Paper, Query
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources.parsing import listing, mapping, parse_object, shown
+from pipeline.sources.terms import search_phrases, search_words
+
+#: Crossref's words for types -> ours; Unpaywall uses the same words.
+DOCUMENT_TYPES = {
+    "journal-article": "article",
+    "posted-content": "preprint",
+    "preprint": "preprint",
+    "working_paper": "preprint",
+    "proceedings-article": "conference paper",
+    "book": "book",
+    "edited-book": "book",
+    "monograph": "book",
+    "reference-book": "book",
+    "book-chapter": "book chapter",
+    "book-part": "book chapter",
+    "book-section": "book chapter",
+    "reference-entry": "book chapter",
+    "dissertation": "dissertation",
+    "report": "report",
+    "dataset": "dataset",
+    "letter": "letter",
+}
+#: Types of what has a DOI but is no work of its own: parts, containers, reviews of a manuscript.
+NO_PAPERS = frozenset(
+    "component journal journal-issue journal-volume peer-review proceedings proceedings-series book-series book-set "
+    "report-component report-series database grant".split()
+)
+_NOTICES = {
+    "addendum": "erratum",
+    "clarification": "erratum",
+    "correction": "erratum",
+    "corrigendum": "erratum",
+    "erratum": "erratum",
+    "expression_of_concern": "erratum",
+    "partial_retraction": "retraction",
+    "removal": "retraction",
+    "retraction": "retraction",
+    "withdrawal": "retraction",
+}
+# The date of the DOI's registration ("created") is none of publication: a backfile comes decades later.
+_DATES = ("issued", "published", "published-print", "published-online", "posted", "approved")
+_RETRACTED = re.compile(r"\[?retract(?:ed|ion)(?: article| note| notice)?\]?\s*:|\[retracted\]", re.IGNORECASE)
+_ABSTRACT_HEADING = re.compile(r"^abstract\s*(?:[.:\u2013\u2014|]\s*|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Source(SourceSettings):
+    """Walks with a cursor that never ends and lives five minutes; also asked for many DOIs at once."""
+
+    dois_a_request: ClassVar[int] = 40
+    fills: ClassVar[tuple[str, ...]] = (
+        "title",
+        "abstract",
+        "authors",
+        "publication_date",
+        "venue",
+        "issn",
+        "references",
+    )
+
+    page_size: Annotated[int, Field(ge=1, le=1000)]
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (works of any date)
+        """Return the first page of works that share words with the query, the nearest first."""
+        words = " ".join([*search_words(query), *search_phrases(query)]) or query.text
+        params = {"query.bibliographic": words, "rows": str(min(self.page_size, limit)), "cursor": "*"}
+        return Request(self.base_url, params, state=(0, limit))
+
+    def lookup(self, dois: Sequence[str]) -> Request:
+        """Return one request for these DOIs. A comma separates filters, so a DOI with one in it is left out."""
+        askable = [doi for doi in dois if "," not in doi]
+        params = {"filter": ",".join(f"doi:{doi}" for doi in askable)} if askable else {}
+        return Request(self.base_url, {**params, "rows": str(len(askable))})
+
+    def read(self, body: bytes, request: Request) -> Page:
+        """Map a list of works, or a single one."""
+        answer = parse_object(body)
+        message = mapping(answer.get("message"))
+        if answer.get("status") == "failed":
+            raise RefusedError(f"refused the request: {shown(body)}")
+        records = [message] if "DOI" in message else message.get("items")
+        if answer.get("status") != "ok" or not isinstance(records, list):
+            raise MalformedError(f"sent no works but {shown(body)}")
+        found = [paper for record in records if (paper := _paper(self.name, mapping(record)))]
+        papers = _latest_versions(found)
+        following = _following(request, message.get("next-cursor"), len(records), len(papers))
+        return Page(papers, following, whole_number(message.get("total-results")), len(records))
+
+    def instead(self, status: int, body: bytes, request: Request) -> Request | None:
+        """Go on by offset where a cursor has died, as it does when an interrupted walk is taken up again."""
+        if status != 404 or b"cursor-invalid" not in body or not request.state:
+            return None
+        others = {name: value for name, value in request.params.items() if name != "cursor"}
+        return dataclasses.replace(request, params={**others, "offset": str(request.state[0])})
+
+
+def person_name(person: Mapping[str, Any]) -> str:
+    """Return the name of a person (given names first), or of an organisation; empty where there is none."""
+    parts = [clean_text(person.get(part)) for part in ("given", "family", "suffix")]
+    return " ".join(part for part in parts if part) or clean_text(person.get("name"))
+
+
+def first_address(*values: object) -> str | None:
+    """Return the first of these that is a web address."""
+    texts = (value.strip() for value in values if isinstance(value, str))
+    return next((text for text in texts if text.startswith(("http://", "https://"))), None)
+
+
+def _following(request: Request, cursor: object, n_records: int, n_papers: int) -> Request | None:
+    """Return the next page. There is always a next cursor: only a short page tells the end."""
+    if not request.state:
+        return None
+    seen, wanted = request.state[0] + n_records, request.state[1] - n_papers
+    if n_records < int(request.params["rows"]) or wanted <= 0:
+        return None
+    is_by_cursor = "cursor" in request.params and isinstance(cursor, str)
+    step = {"cursor": str(cursor)} if is_by_cursor else {"offset": str(seen)}
+    others = {name: value for name, value in request.params.items() if name not in {"cursor", "offset"}}
+    return dataclasses.replace(request, params={**others, **step}, state=(seen, wanted))
+
+
+def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
+    native, word = work.get("DOI"), text_or_none(work.get("type"))
+    if not isinstance(native, str) or word in NO_PAPERS:
+        return None
+    doi, date = normalize_doi(native), _date(work)
+    title = _first_text(work.get("title")) or ""
+    if not title and not doi:
+        return None
+    container = _first_text(work.get("container-title"))
+    pdfs = [mapping(link) for link in listing(work.get("link"))]
+    return Paper(
+        paper_id=f"{source}:{'_'.join(native.split())}",
+        title=title,
+        abstract=_ABSTRACT_HEADING.sub("", clean_text(work.get("abstract"))),
+        year=year_of(date),
+        authors=clean_texts([person_name(mapping(author)) for author in listing(work.get("author"))]),
+        citation_count=whole_number(work.get("is-referenced-by-count")),
+        disciplines=clean_texts(work.get("subject")),
+        document_type=_document_type(work, title),
+        journal_name=container if word == "journal-article" else None,
+        journal_volume=text_or_none(work.get("volume")),
+        journal_pages=text_or_none(work.get("page")) or text_or_none(work.get("article-number")),
+        conference_name=container if word == "proceedings-article" else None,
+        publication_type=word,
+        venue=container or _institution(work) or text_or_none(work.get("group-title")),
+        publication_date=date,
+        is_open_access=_is_open(work),
+        pdf_url=first_address(*(link.get("URL") for link in pdfs if _is_pdf_for_readers(link))),
+        url=first_address(mapping(mapping(work.get("resource")).get("primary")).get("URL"), work.get("URL")),
+        doi=doi,
+        source=source,
+        issn=join_issns(*listing(work.get("ISSN")), *_values(work.get("issn-type"), "value")),
+        references=tuple(dict.fromkeys(_dois(work.get("reference"), "DOI"))),
+        published_as=next(_related(work, "is-preprint-of"), None),
+        preprints=tuple(dict.fromkeys(_related(work, "has-preprint"))),
+    )
+
+
+def _date(work: Mapping[str, Any]) -> str | None:
+    dates = (listing(mapping(work.get(name)).get("date-parts")) for name in _DATES)
+    known = (iso_date(*listing(parts[0])[:3]) for parts in dates if parts and listing(parts[0]))
+    return next((date for date in known if date), None)
+
+
+def _document_type(work: Mapping[str, Any], title: str) -> str | None:
+    """Return what a work is; a notice and a retracted article go before the type they were registered with."""
+    own = normalize_doi(work.get("DOI"))
+    # some registered an update of a work at the work itself: that is no notice
+    notices = [
+        _NOTICES.get(str(update.get("type")))
+        for update in map(mapping, listing(work.get("update-to")))
+        if normalize_doi(update.get("DOI")) != own
+    ]
+    fate = [str(update).replace("_", "-") for update in _values(work.get("updated-by"), "type")]
+    if "retraction" in [*notices, *fate] or _RETRACTED.match(title):
+        return "retraction"
+    if "erratum" in notices:
+        return "erratum"
+    word = text_or_none(work.get("type"))
+    if word == "posted-content" and work.get("subtype"):
+        word = text_or_none(work.get("subtype"))
+    return DOCUMENT_TYPES.get(word, "other") if word else None
+
+
+def _institution(work: Mapping[str, Any]) -> str | None:
+    """Return where a work was posted or defended: of preprints the server."""
+    return next(iter(clean_texts(list(_values(work.get("institution"), "name")))), None)
+
+
+def _is_open(work: Mapping[str, Any]) -> bool | None:
+    """Return True where the version of record has a Creative Commons licence from the start; else it is unknown."""
+    return (
+        any(
+            licence.get("content-version") == "vor"
+            and licence.get("delay-in-days") == 0
+            and "creativecommons.org/" in str(licence.get("URL"))
+            for licence in map(mapping, listing(work.get("license")))
+        )
+        or None
+    )
+
+
+def _is_pdf_for_readers(link: Mapping[str, Any]) -> bool:
+    return link.get("content-type") == "application/pdf" and link.get("intended-application") != "similarity-checking"
+
+
+def _related(work: Mapping[str, Any], kind: str) -> Iterator[str]:
+    own = normalize_doi(work.get("DOI"))
+    return (doi for doi in _dois(mapping(work.get("relation")).get(kind), "id") if doi != own)
+
+
+def _dois(entries: object, key: str) -> Iterator[str]:
+    return (doi for value in _values(entries, key) if (doi := normalize_doi(value)))
+
+
+def _values(entries: object, key: str) -> Iterator[object]:
+    return (mapping(entry).get(key) for entry in listing(entries))
+
+
+def _first_text(texts: object) -> str | None:
+    """Return the first text of a list that may be missing, empty or hold the same in two languages."""
+    return next(iter(clean_texts(texts if isinstance(texts, list) else [texts])), None)
+
+
+def _latest_versions(papers: Sequence[Paper]) -> tuple[Paper, ...]:
+    """Return one paper a DOI: of the versions of a preprint, which have DOIs of their own, the highest."""
+    latest = {paper.doi or paper.paper_id: paper for paper in sorted(papers, key=_version)}
+    return tuple(paper for paper in papers if latest[paper.doi or paper.paper_id] is paper)
+
+
+def _version(paper: Paper) -> int:
+    found = re.search(r"v(\d{1,3})$", paper.paper_id, re.IGNORECASE)
+    return int(found.group(1)) if found else 0

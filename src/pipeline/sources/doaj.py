@@ -1,0 +1,103 @@
+"""The Directory of Open Access Journals: articles, searched with Elasticsearch's query strings."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pydantic.dataclasses import dataclass
+
+from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.dates import iso_date, year_of
+from pipeline.identifiers import join_issns, normalize_doi
+from pipeline.papers import Paper, Query
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources.parsing import listing, mapping, next_page, parse_object
+from pipeline.sources.terms import any_of
+
+_MOST_RECORDS = 1000  # beyond them is HTTP 400, whatever the last page is said to be
+_MOST_A_PAGE = 100  # larger pages are cut without a word
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Source(SourceSettings):
+    """DOAJ. The search is a part of the path; all that it finds is open access."""
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (it knows no day)
+        """Return the search for any of the query's words, best first."""
+        size = min(self.page_size, limit, _MOST_A_PAGE)
+        url = f"{self.base_url}/{quote(any_of(query), safe='')}"
+        return Request(url, {"page": "1", "pageSize": str(size)}, state=(0, limit))
+
+    def read(self, body: bytes, request: Request) -> Page:
+        """Map a page of a search, or a single article."""
+        answer = parse_object(body)
+        if "bibjson" in answer:
+            return Page(self._papers([answer]), declared=1, received=1)
+        if "error" in answer:
+            raise RefusedError(clean_text(answer["error"])[:200])
+        records, total = answer.get("results"), whole_number(answer.get("total"))
+        if not isinstance(records, list) or total is None:
+            raise MalformedError("sent no list of results with its total")
+        return Page(
+            self._papers(records),
+            next_page(request, len(records), total, "pageSize", reach=_MOST_RECORDS),
+            total,
+            len(records),
+        )
+
+    def _papers(self, records: list[Any]) -> tuple[Paper, ...]:
+        papers = (self._paper(mapping(record)) for record in records)
+        return tuple(paper for paper in papers if paper)
+
+    def _paper(self, record: Mapping[str, Any]) -> Paper | None:
+        article = mapping(record.get("bibjson"))
+        journal = mapping(article.get("journal"))
+        identifiers = [
+            (mapping(entry).get("type"), mapping(entry).get("id")) for entry in listing(article.get("identifier"))
+        ]
+        native, title = clean_text(record.get("id")).replace(" ", "_"), clean_text(article.get("title"))
+        doi = next((doi for kind, text in identifiers if kind == "doi" and (doi := normalize_doi(text))), None)
+        if not native or not (title or doi):
+            return None
+        date = iso_date(article.get("year"), article.get("month"))
+        journal_name = text_or_none(journal.get("title"))
+        landing, pdf_url = _links(article)
+        return Paper(
+            paper_id=f"{self.name}:{native}",
+            title=title,
+            abstract=clean_text(article.get("abstract")),
+            year=year_of(date),
+            authors=clean_texts([mapping(author).get("name") for author in listing(article.get("author"))]),
+            disciplines=clean_texts([mapping(subject).get("term") for subject in listing(article.get("subject"))]),
+            document_type="article",
+            journal_name=journal_name,
+            journal_volume=text_or_none(journal.get("volume")),
+            journal_pages="-".join(clean_texts([article.get("start_page"), article.get("end_page")])) or None,
+            venue=journal_name,
+            publication_date=date,
+            is_open_access=True,
+            pdf_url=pdf_url,
+            pdf_available=True if pdf_url else None,
+            url=landing or f"https://doaj.org/article/{native}",
+            doi=doi,
+            keywords=clean_texts(article.get("keywords")),
+            source=self.name,
+            issn=join_issns(*(text for kind, text in identifiers if kind != "doi"), *listing(journal.get("issns"))),
+        )
+
+
+def _links(article: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the first page to land on and the first PDF; the type of a link is missing now and then."""
+    landing, pdf_url = None, None
+    for link in map(mapping, listing(article.get("link"))):
+        url = text_or_none(link.get("url"))
+        if not url or clean_text(link.get("type")).lower() != "fulltext":
+            continue
+        if "pdf" in clean_text(link.get("content_type")).lower() or url.lower().endswith(".pdf"):
+            pdf_url = pdf_url or url
+        else:
+            landing = landing or url
+    return landing, pdf_url

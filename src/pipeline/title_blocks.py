@@ -1,0 +1,57 @@
+"""Which papers are worth comparing: a search of all pairs would take hours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from pipeline.same_paper import Traits
+from pipeline.title_keys import holes
+
+Pair = tuple[int, int]
+
+
+def title_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
+    """Yield pairs of an equal title, but for those of two papers with DOIs, of which there can be many."""
+    for block in title_blocks(traits):
+        without = [i for i in block if traits[i].doi is None]
+        yield from combinations(without, 2)
+        yield from product(without, [i for i in block if traits[i].doi is not None])
+
+
+def title_blocks(traits: Sequence[Traits]) -> Iterator[list[int]]:
+    """Yield papers of an equal title; where the title is weak also of one year, author and place."""
+    blocks: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for i, of_one in enumerate(traits):
+        for key in _block_keys(of_one):
+            blocks[key].append(i)
+    return (block for block in blocks.values() if len(block) > 1)
+
+
+def slip_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
+    """Yield pairs whose titles are likely to differ by a slip."""
+    blocks: dict[tuple[object, ...], list[tuple[int, str]]] = defaultdict(list)
+    for i, of_one in enumerate(traits):
+        if of_one.title is not None and not of_one.title.is_weak and of_one.author and of_one.year:
+            for key, word in holes(of_one.title):
+                blocks[key].append((i, word))
+    for block in blocks.values():
+        words = [word for _, word in block]
+        for following, (i, word) in enumerate(block[:-1], start=1):
+            near = process.extract(word, words[following:], scorer=OSA.distance, score_cutoff=1, limit=None)
+            yield from ((i, block[following + offset][0]) for _, _, offset in near)
+
+
+def _block_keys(of_one: Traits) -> Iterator[tuple[object, ...]]:
+    if of_one.title is None:
+        return
+    if not of_one.title.is_weak:
+        yield (of_one.title.key,)
+    elif of_one.author is not None and of_one.year is not None:
+        places = [*of_one.venues, *([("page", of_one.page)] if of_one.page else [])]
+        for word, place in product(set(of_one.author.words), places):
+            yield of_one.title.key, of_one.year, word, place

@@ -1,0 +1,208 @@
+"""What is no answer is told apart from an empty one."""
+
+import copy
+import datetime
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.papers import Query
+from pipeline.sources import MalformedError, Request
+from pipeline.sources.parsing import listing, mapping, next_page, parse_object, parse_xml, shown
+from source_helpers import source
+
+NO_JSON = {
+    "empty": b"",
+    "white space": b" \n",
+    "HTML": b"<!DOCTYPE html><html><body>Bad gateway</body></html>",
+    "cut": b'{"total": 3, "results": [{"id": "1"',
+    "two objects": b"{}{}",
+    "Latin-1": '{"title": "é"}'.encode("latin-1"),
+    "nested without end": b"[" * 100_000,
+    "a list": b"[]",
+    "a text": b'"ok"',
+    "null": b"null",
+    "a number of too many digits": b'{"total": ' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", NO_JSON.values(), ids=NO_JSON)
+def test_a_body_that_is_no_json_object_is_malformed(body):
+    with pytest.raises(MalformedError, match="sent no JSON"):
+        parse_object(body)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_json_in_any_encoding_of_unicode_is_read(encoding):
+    assert parse_object(' \n{"title": "Über 中"}'.encode(encoding)) == {"title": "Über 中"}
+
+
+NO_XML = {
+    "empty": b"",
+    "JSON": b'{"error": "API rate limit exceeded"}',
+    "HTML": b"<html><body>Bad gateway<br></body></html>",
+    "cut": b'<?xml version="1.0"?><feed><entry><title>A',
+    "unknown encoding": b'<?xml version="1.0" encoding="no-such"?><a/>',
+    "Latin-1 that says UTF-8": b'<?xml version="1.0" encoding="utf-8"?><a>\xe9</a>',
+    "entity bomb": b'<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a>&c;</a>',
+    "file of this machine": b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]><a>&b;</a>',
+}
+
+
+@pytest.mark.parametrize("body", NO_XML.values(), ids=NO_XML)
+def test_a_body_that_is_no_whole_xml_is_malformed(body):
+    with pytest.raises(MalformedError, match="sent no whole XML"):
+        parse_xml(body)
+
+
+def test_xml_is_read_in_the_encoding_that_it_names():
+    assert parse_xml('<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>'.encode("latin-1")).text == "é"
+    assert parse_xml(b'<!DOCTYPE a PUBLIC "-//X//DTD" "https://example.org/x.dtd"><a>b</a>').text == "b"
+
+
+def test_the_beginning_of_a_body_is_shown_on_one_line_without_markup():
+    html = b"<html><head><style>p {color: red}</style></head><body>\n<h1>502</h1>\nBad gateway</body></html>"
+    assert shown(html) == "'502 Bad gateway'"
+    assert shown(b"") == "nothing"
+    assert shown(b"<p></p>") == "'<p></p>'"
+    assert len(shown(b"a" * 5000)) == 82
+
+
+@given(st.binary())
+def test_any_body_can_be_shown(body):
+    assert "\n" not in shown(body)
+
+
+def test_null_and_other_types_count_as_nothing():
+    assert mapping(None) == mapping([1]) == mapping("a") == {}
+    assert listing(None) == listing({"a": 1}) == listing("a") == []
+    assert (mapping({"a": 1}), listing([1])) == ({"a": 1}, [1])
+
+
+def page(number, seen=0, wanted=100, size=10):
+    return Request("http://127.0.0.1/", {"q": "a", "page": str(number), "size": str(size)}, state=(seen, wanted))
+
+
+def test_a_numbered_page_is_followed_by_the_next_of_the_same_size():
+    following = next_page(page(1), received=10, total=25, size_param="size")
+    assert following == page(2, seen=10)
+
+
+@pytest.mark.parametrize(
+    ("request_", "received", "total", "reach", "ends"),
+    [
+        (page(2, seen=10), 10, 25, None, False),
+        (page(3, seen=20), 5, 25, None, True),  # all
+        (page(2, seen=10), 10, 20, None, True),  # all, and the last page is full
+        (page(1, wanted=10), 10, 25, None, True),  # as many as wanted
+        (page(2, seen=9), 10, 90, 25, True),  # the next page would pass the 25 that can be reached
+        (page(2, seen=9), 10, 90, 30, False),
+        (page(1), 8, 25, None, False),  # a short page in the middle is not the end
+        (page(1), 0, 0, None, True),  # no hit
+        (page(4, seen=25), 0, 25, None, True),
+    ],
+)
+def test_a_numbered_walk_ends_with_the_records(request_, received, total, reach, ends):
+    assert (next_page(request_, received, total, "size", reach) is None) == ends
+
+
+def test_an_empty_page_in_the_middle_is_malformed():
+    with pytest.raises(MalformedError, match="sent an empty page at 20 of 25"):
+        next_page(page(3, seen=20), received=0, total=25, size_param="size")
+
+
+BODIES = {
+    "doaj": {
+        "total": 2,
+        "results": [
+            {
+                "id": "a1",
+                "bibjson": {
+                    "title": "T",
+                    "year": "2020",
+                    "month": "4",
+                    "start_page": "1",
+                    "abstract": "A",
+                    "identifier": [{"type": "doi", "id": "10.1000/a"}, {"type": "pissn", "id": "0028-0836"}],
+                    "journal": {"title": "J", "volume": "1", "issns": ["0028-0836"]},
+                    "author": [{"name": "A B"}],
+                    "subject": [{"term": "S"}],
+                    "keywords": ["k"],
+                    "link": [{"type": "fulltext", "content_type": "pdf", "url": "http://a.org/b"}],
+                },
+            },
+            {"id": "sound", "bibjson": {"title": "Sound"}},
+        ],
+    },
+    "scopus": {
+        "search-results": {
+            "opensearch:totalResults": "2",
+            "entry": [
+                {
+                    "dc:identifier": "SCOPUS_ID:1",
+                    "dc:title": "T",
+                    "prism:doi": "10.1000/a",
+                    "prism:coverDate": "2020-01-01",
+                    "prism:coverDisplayDate": "2020",
+                    "prism:issn": "00280836",
+                    "prism:aggregationType": "Journal",
+                    "subtype": "ar",
+                    "subtypeDescription": "Article",
+                    "citedby-count": "3",
+                    "openaccess": "1",
+                    "openaccessFlag": True,
+                    "authkeywords": "a | b",
+                    "author": [{"authname": "B A.", "given-name": "A", "surname": "B"}],
+                    "link": [{"@ref": "scopus", "@href": "http://a.org"}],
+                },
+                {"dc:identifier": "SCOPUS_ID:sound", "dc:title": "Sound"},
+            ],
+        }
+    },
+    "wos": {
+        "metadata": {"total": 2},
+        "hits": [
+            {
+                "uid": "WOS:1",
+                "title": "T",
+                "types": ["Article"],
+                "sourceTypes": ["Article"],
+                "source": {"sourceTitle": "J", "publishYear": 2020, "publishMonth": "FEB", "pages": {"range": "1-2"}},
+                "names": {"authors": [{"displayName": "B, A"}]},
+                "citations": [{"db": "WOS", "count": 3}],
+                "identifiers": {"doi": "10.1000/a", "issn": "0028-0836"},
+                "keywords": {"authorKeywords": ["k"]},
+                "links": {"record": "http://a.org"},
+            },
+            {"uid": "WOS:sound", "title": "Sound"},
+        ],
+    },
+}
+
+
+def places(value, path=()):
+    """Every place in a value of JSON."""
+    yield path
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(part, (*path, key))
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("odd", [None, 1, -0.5, True, "", "odd", [], [[None]], {}, {"odd": [1]}], ids=str)
+def test_an_odd_value_anywhere_in_a_record_loses_that_record_at_most(name, odd):
+    records = {"doaj": ["results"], "scopus": ["search-results", "entry"], "wos": ["hits"]}[name]
+    asked = source(name).search(Query("q", "a"), datetime.date(2026, 1, 1), 2)
+    first = BODIES[name]
+    for key in records:
+        first = first[key]
+    for path in places(first[0]):
+        body = copy.deepcopy(BODIES[name])
+        at = body
+        for key in [*records, 0, *path][:-1]:
+            at = at[key]
+        at[path[-1] if path else 0] = odd
+        papers = source(name).read(json.dumps(body).encode(), asked).papers
+        assert papers[-1].title == "Sound"
+        assert all(isinstance(paper.title, str) and paper.year in {2020, None} for paper in papers)
