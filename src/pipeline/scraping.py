@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Annotated
 
@@ -75,24 +74,16 @@ class Scraper:
         self.settings, self._is_allowed, self._resolver = settings, is_allowed, resolver
         self._gate = asyncio.Semaphore(settings.concurrency)
         self._pool = _new_pool(settings.concurrency)
-        self._client = httpx.AsyncClient(
-            headers={
-                "User-Agent": user_agent,
-                "Accept": "text/html,application/pdf,*/*;q=0.1",
-                "Accept-Encoding": "gzip",
-            },
-            timeout=httpx.Timeout(settings.timeout_s, connect=settings.timeout_s / 3),
-            # A kept connection would serve any host at the same address, whoever the certificate was for.
-            limits=httpx.Limits(max_keepalive_connections=0),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # they too would go to any host at an address
-            trust_env=False,
-        )
+        self._headers = {"User-Agent": user_agent, "Accept": "text/html,application/pdf,*/*;q=0.1"}
+        # The bare transport has no cookies and follows nothing. A kept connection would serve any host at the same
+        # address, whoever its certificate was for.
+        self._transport = httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
     async def __aenter__(self) -> Scraper:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
+        await self._transport.aclose()
         self._pool.stop()  # type: ignore[no-untyped-call]
         await asyncio.to_thread(self._pool.join)
 
@@ -126,19 +117,20 @@ class Scraper:
     async def _ask(self, url: httpx.URL) -> httpx.Response:
         """Ask the host at an address that was checked; its name goes into the header and the TLS handshake alone."""
         host = url.raw_host.decode("ascii")
-        failure = None
+        timeout = httpx.Timeout(self.settings.timeout_s, connect=self.settings.timeout_s / 3)
+        failure: Exception = ScrapeError(f"{host} has no address")
         for address in await self._addresses(host, url.port or (443 if url.scheme == "https" else 80)):
-            request = self._client.build_request(
+            request = httpx.Request(
                 "GET",
                 url.copy_with(host=address),
-                headers={"Host": url.netloc.decode("ascii")},
-                extensions={"sni_hostname": host.rstrip(".")},
+                headers={"Host": url.netloc.decode("ascii"), "Accept-Encoding": "gzip", **self._headers},
+                extensions={"sni_hostname": host.rstrip("."), "timeout": timeout.as_dict()},
             )
             try:
-                return await self._client.send(request, stream=True)
+                return await self._transport.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
-        raise failure or ScrapeError(f"{host} has no address")
+        raise failure
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
@@ -157,20 +149,22 @@ class Scraper:
         _check_answer(response)
         if int(response.headers.get("Content-Length", 0)) > limit:
             raise too_big
-        unpacker = zlib.decompressobj(wbits=31) if "Content-Encoding" in response.headers else None
+        unpacker = zlib.decompressobj(wbits=31) if _packing(response) else None
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += unpacker.decompress(chunk, limit + 1 - len(body)) if unpacker else chunk
             if len(body) > limit:
                 raise too_big
+            if unpacker and unpacker.eof:  # what follows would be kept aside without a limit
+                break
         if unpacker and not unpacker.eof:
             raise ScrapeError("ended too early")
         return bytes(body)
 
     async def _read(self, kind: Kind, body: bytes, url: str, charset: str | None) -> Found:
         if not self._pool.active:  # a process that died between two documents has taken the pool with it
-            await asyncio.to_thread(self._pool.join)
-            self._pool = _new_pool(self.settings.concurrency)
+            broken, self._pool = self._pool, _new_pool(self.settings.concurrency)
+            await asyncio.to_thread(broken.join)
         try:
             task = self._pool.schedule(read_document, args=(kind, body, url, charset), timeout=_PARSING_S)
             return await asyncio.wrap_future(task)  # a task that is cancelled is killed, too
@@ -188,28 +182,31 @@ def _checked(url: str, base: httpx.URL | None = None) -> httpx.URL:
         parsed = base.join(url) if base else httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
         raise ScrapeError("is no web address") from None
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
+    if parsed.scheme not in {"http", "https"} or not parsed.raw_host:
         raise ScrapeError(f"is no web address but {parsed.scheme or 'a path'}:")
     if parsed.userinfo:
         raise ScrapeError("has a user name in its address")
-    if parsed.port is not None and parsed.port not in {80, 443} and parsed.port < 1024:  # mail and the like
+    if parsed.port not in {None, 80, 443} and parsed.port not in range(1024, 65_536):  # mail and the like
         raise ScrapeError(f"is at port {parsed.port}, where no documents are")
     return parsed
 
 
 def _check_answer(response: httpx.Response) -> None:
     """Refuse whatever holds no document by its status and headers."""
-    encoding = response.headers.get("Content-Encoding", "gzip").lower()
     if response.status_code != httpx.codes.OK:
         raise ScrapeError(f"was answered with status {response.status_code}")
     if not _MEDIA_TYPES.fullmatch(_media_type(response)):
         raise ScrapeError(f"is {_media_type(response)[:40]}, not HTML or PDF")
-    if encoding not in {"gzip", "x-gzip"}:
-        raise ScrapeError(f"is packed as {encoding[:40]}, not gzip")
+    if _packing(response) not in {"", "gzip", "x-gzip"}:
+        raise ScrapeError(f"is packed as {_packing(response)[:40]}, not gzip")
 
 
 def _media_type(response: httpx.Response) -> str:
     return str(response.headers.get("Content-Type", "")).split(";")[0].strip().lower()
+
+
+def _packing(response: httpx.Response) -> str:
+    return str(response.headers.get("Content-Encoding", "")).strip().lower().removeprefix("identity")
 
 
 def _kind(body: bytes, media_type: str) -> Kind:

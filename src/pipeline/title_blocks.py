@@ -10,7 +10,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from pipeline.same_paper import Traits
-from pipeline.title_keys import holes
+from pipeline.title_keys import TitleKey, differ_by_a_slip, holes
 
 Pair = tuple[int, int]
 
@@ -33,17 +33,26 @@ def title_blocks(traits: Sequence[Traits]) -> Iterator[list[int]]:
 
 
 def slip_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
-    """Yield pairs whose titles are likely to differ by a slip."""
-    blocks: dict[tuple[object, ...], list[tuple[int, str]]] = defaultdict(list)
+    """Yield pairs whose titles differ by a slip."""
+    titled: dict[TitleKey, list[int]] = defaultdict(list)
     for i, of_one in enumerate(traits):
         if of_one.title is not None and not of_one.title.is_weak and of_one.author and of_one.year:
-            for key, word in holes(of_one.title):
-                blocks[key].append((i, word))
+            titled[of_one.title].append(i)
+    for title, other in _slips(list(titled)):
+        yield from product(titled[title], titled[other])
+
+
+def _slips(titles: Sequence[TitleKey]) -> Iterator[tuple[TitleKey, TitleKey]]:
+    blocks: dict[tuple[object, ...], list[tuple[TitleKey, str]]] = defaultdict(list)
+    for title in titles:
+        for key, word in holes(title):
+            blocks[key].append((title, word))
     for block in blocks.values():
         words = [word for _, word in block]
-        for following, (i, word) in enumerate(block[:-1], start=1):
+        for following, (title, word) in enumerate(block[:-1], start=1):
             near = process.extract(word, words[following:], scorer=OSA.distance, score_cutoff=1, limit=None)
-            yield from ((i, block[following + offset][0]) for _, _, offset in near)
+            found = (block[following + offset][0] for _, _, offset in near)
+            yield from ((title, other) for other in found if differ_by_a_slip(title, other))
 
 
 def _block_keys(of_one: Traits) -> Iterator[tuple[object, ...]]:

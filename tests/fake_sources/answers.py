@@ -42,7 +42,7 @@ class Answer:
     content_type: str = "application/json"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    drip_s: float = 0.0  #: seconds before each byte of the body
+    drip_s: float = 0.0  #: seconds between one byte of the body and the next
     connection: Literal["kept", "reset", "silent"] = "kept"
     is_damaged: bool = False  #: a damaged answer does not move a cursor on
     moves_on: Callable[[], None] | None = None  #: done when the answer goes out whole

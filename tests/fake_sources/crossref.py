@@ -131,14 +131,20 @@ def _work(paper: MadeUp) -> dict[str, Any]:
         "issn-type": [{"type": "electronic", "value": paper.issn}],
         "published": _date(paper.date, parts),
     }
+    return work | _deposited(paper)
+
+
+def _deposited(paper: MadeUp) -> dict[str, Any]:
+    """Return what some publishers register and others do not."""
+    some: dict[str, Any] = {}
     if paper.references:
-        work["reference"] = [_reference(doi, key) for key, doi in enumerate(paper.references)]
-    if paper.number % 4:  # the others have deposited none
-        work["abstract"] = _jats(paper)
+        some["reference"] = [_reference(doi, key) for key, doi in enumerate(paper.references)]
+    if paper.number % 4:
+        some["abstract"] = _jats(paper)
     if paper.is_published and paper.number % 2:
         preprint = {"id-type": "doi", "id": preprint_doi("arxiv", paper), "asserted-by": "subject"}
-        work["relation"] = {"has-preprint": [preprint]}
-    return work
+        some["relation"] = {"has-preprint": [preprint]}
+    return some
 
 
 def _author(given: str, family: str, *, is_first: bool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from fake_sources.answers import NOW, Answer, Ask, Shelf, json_answer
@@ -107,52 +108,62 @@ def _work(paper: MadeUp) -> dict[str, Any]:
     location = _location(paper)
     topic = _topic(paper)
     return {
-        "id": f"{_URL}/W{4_000_000_000 + paper.number}",
+        "id": _id(paper.number),
         "doi": f"https://doi.org/{paper.doi}",
         "title": paper.title,
         "display_name": paper.title,
         "publication_year": paper.year,
         "publication_date": paper.date.isoformat(),
-        "ids": {"openalex": f"{_URL}/W{4_000_000_000 + paper.number}", "doi": f"https://doi.org/{paper.doi}"},
+        "ids": {"openalex": _id(paper.number), "doi": f"https://doi.org/{paper.doi}"},
         "language": "en",
         "primary_location": location,
         "type": "article",
         "indexed_in": ["crossref"],
-        "open_access": {
-            "is_oa": paper.is_open,
-            "oa_status": "gold" if paper.is_open else "closed",
-            "oa_url": location["pdf_url"],
-            "any_repository_has_fulltext": False,
-        },
+        "open_access": _access(paper),
         "authorships": [_authorship(" ".join(names), i, len(paper.authors)) for i, names in enumerate(paper.authors)],
         "cited_by_count": paper.citation_count,
-        "biblio": {
-            "volume": paper.volume,
-            "issue": paper.issue,
-            "first_page": str(paper.first_page),
-            "last_page": str(paper.last_page),
-        },
+        "biblio": _biblio(paper),
         "is_retracted": False,
         "is_paratext": False,
         "is_xpac": False,
         "primary_topic": topic,
         "topics": [topic],
-        "keywords": [
-            {"id": f"{_URL}/keywords/{keyword}", "display_name": keyword.capitalize(), "score": 0.5}
-            for keyword in paper.keywords
-        ],
+        "keywords": [_keyword(keyword) for keyword in paper.keywords],
         "concepts": [],
         "locations_count": 1,
         "locations": [location],
         "best_oa_location": location if paper.is_open else None,
         "referenced_works_count": len(paper.references),
-        "referenced_works": [
-            f"{_URL}/W{4_000_000_000 + paper.number // PER_SEED * PER_SEED + int(doi.rpartition('.')[2])}"
-            for doi in paper.references
-        ],
+        "referenced_works": [_id(paper.number // PER_SEED * PER_SEED + place) for place in _places(paper.references)],
         "abstract_inverted_index": _inverted(paper.abstract) if paper.number % 15 else None,
         "updated_date": NOW,
     }
+
+
+def _id(number: int) -> str:
+    return f"{_URL}/W{4_000_000_000 + number}"
+
+
+def _places(dois: Sequence[str]) -> list[int]:
+    return [int(doi.rpartition(".")[2]) for doi in dois]
+
+
+def _access(paper: MadeUp) -> dict[str, Any]:
+    return {
+        "is_oa": paper.is_open,
+        "oa_status": "gold" if paper.is_open else "closed",
+        "oa_url": _location(paper)["pdf_url"],
+        "any_repository_has_fulltext": False,
+    }
+
+
+def _biblio(paper: MadeUp) -> dict[str, str]:
+    pages = {"first_page": str(paper.first_page), "last_page": str(paper.last_page)}
+    return {"volume": paper.volume, "issue": paper.issue, **pages}
+
+
+def _keyword(keyword: str) -> dict[str, Any]:
+    return {"id": f"{_URL}/keywords/{keyword}", "display_name": keyword.capitalize(), "score": 0.5}
 
 
 def _location(paper: MadeUp) -> dict[str, Any]:

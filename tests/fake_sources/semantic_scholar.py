@@ -71,12 +71,7 @@ def _record(paper: MadeUp) -> dict[str, Any]:
         "citationCount": paper.citation_count,
         "influentialCitationCount": 0,
         "isOpenAccess": paper.is_open,
-        "openAccessPdf": {
-            "url": f"https://flutter.example/{paper.number}.pdf" if paper.is_open else "",
-            "status": "GOLD" if paper.is_open else None,
-            "license": None,
-            "disclaimer": "Notice: made up.",
-        },
+        "openAccessPdf": _pdf(paper),
         "fieldsOfStudy": [paper.discipline] if paper.number % 5 else None,
         "s2FieldsOfStudy": [
             {"category": paper.discipline, "source": "external"},
@@ -96,6 +91,12 @@ def _record(paper: MadeUp) -> dict[str, Any]:
         "abstract": paper.abstract if paper.number % 3 else None,
         "tldr": None,
     }
+
+
+def _pdf(paper: MadeUp) -> dict[str, Any]:
+    """Return where the PDF is; an object with an empty address where there is none."""
+    url = f"https://flutter.example/{paper.number}.pdf" if paper.is_open else ""
+    return {"url": url, "status": "GOLD" if paper.is_open else None, "license": None, "disclaimer": "Made up."}
 
 
 _FIELDS = frozenset(_record(made_up_paper(0)))

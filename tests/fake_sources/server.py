@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -60,7 +60,7 @@ class Seen:
     time: float  #: of arrival, ``time.monotonic()``
     under_way: int  #: requests of this source that were not answered yet, with this one
     status: int | None = None  #: None as long as it is not answered, and if it never is
-    is_under_way: bool = True
+    is_under_way: bool = True  #: whether its answer has not gone out yet
 
 
 class FakeSources:
@@ -82,7 +82,7 @@ class FakeSources:
         self.faults = {name: tuple(of_source) for name, of_source in (faults or {}).items()}
         self.shelves = {name: Shelf(tuple(held.get(name, ())), venues or {}) for name in FAMILIES}
         self.requests: list[Seen] = []  #: everything received, in order
-        self.errors: list[BaseException] = []  #: faults of this server, never part of a test
+        self.errors: list[BaseException] = []  #: raised in this server; a test that sees one has found a fault here
         self.lock = threading.Lock()
         self.received: Counter[str] = Counter()
         self.under_way: Counter[str] = Counter()
@@ -123,21 +123,21 @@ class FakeSources:
     def answer(self, ask: Ask, n: int) -> Answer:
         """Return the answer to the ``n``-th request of a source, with all the faults that hit it."""
         faults = [fault for fault in self.faults.get(ask.source, ()) if fault.hits(n)]
-        family, shelf = FAMILIES[ask.source], self.shelves[ask.source]
         if any(fault.is_failure for fault in faults):
-            answer = family.failure(ask)
-        elif any(fault.replaces for fault in faults):
-            answer = Answer()
-        else:
-            for fault in faults:
-                shelf = replace(shelf, pages=fault.pages) if fault.pages != "whole" else shelf
-            try:
-                answer = family.answer(ask, shelf)
-            except ValueError as error:  # a parameter that should be a number
-                answer = Answer(f"Bad Request: {error}".encode(), "text/plain", 400)
+            return FAMILIES[ask.source].failure(ask)
+        answer = Answer() if any(fault.replaces for fault in faults) else self._true_answer(ask, faults)
         for fault in faults:
             answer = fault.spoil(answer)
         return answer
+
+    def _true_answer(self, ask: Ask, faults: Sequence[Fault]) -> Answer:
+        shelf = self.shelves[ask.source]
+        for fault in faults:
+            shelf = replace(shelf, pages=fault.pages) if fault.pages != "whole" else shelf
+        try:
+            return FAMILIES[ask.source].answer(ask, shelf)
+        except ValueError as error:  # a parameter that should be a number
+            return Answer(f"Bad Request: {error}".encode(), "text/plain", 400)
 
 
 def _path_of(name: str) -> str | None:
@@ -224,15 +224,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value or self.path)  # an empty Location is the request's own
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        *parts, last = _parts(answer)
-        for part in parts:
-            self.wfile.write(part)
+        n_dripped = max(0, len(answer.body) - 1) if answer.drip_s else 0
+        for i in range(n_dripped):
+            self.wfile.write(answer.body[i : i + 1])
             self.owner.stopped.wait(answer.drip_s)
         if answer.moves_on and not answer.is_damaged:
             answer.moves_on()
         if seen:
             self._leave(seen)
-        self.wfile.write(last)
+        self.wfile.write(answer.body[n_dripped:])
 
     def _packed(self, answer: Answer) -> Answer:
         """Return the answer as gzip where the client takes it."""
@@ -244,9 +244,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         """Say nothing."""
-
-
-def _parts(answer: Answer) -> Iterator[bytes]:
-    if answer.drip_s and answer.body:
-        return iter([answer.body[i : i + 1] for i in range(len(answer.body))])
-    return iter([answer.body])

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import ssl
+import sys
 import time
 import tracemalloc
 import zlib
@@ -123,6 +124,16 @@ def test_a_packed_page_is_unpacked(site):
     assert scrape(journal(server)).sha256 == hashlib.sha256(PAGE).hexdigest()
 
 
+def test_what_follows_a_packed_page_is_left(site):
+    server = site(Reply(gzip.compress(PAGE) + b"x" * 1000, headers={"Content-Encoding": "gzip"}))
+    assert scrape(journal(server)).n_bytes == len(PAGE)
+
+
+@pytest.mark.parametrize("encoding", ["identity", " "])
+def test_a_page_may_say_that_it_is_not_packed(site, encoding):
+    assert scrape(journal(site(Reply(PAGE, headers={"Content-Encoding": encoding})))).n_bytes == len(PAGE)
+
+
 def test_the_encoding_may_be_declared_by_the_header_alone(site):
     greek = "\u03bc\u03ad\u03bb\u03b9\u03c3\u03c3\u03b5\u03c2 " * 15
     body = PAGE.decode().replace(ABSTRACT, greek).encode("iso8859-7")
@@ -151,7 +162,7 @@ def test_this_machine_is_not_asked_in_any_spelling(site, host):
         async with Scraper(Scraping(), "tests/1") as scraper:
             await scraper.scrape(f"http://{host}:{server.port}/")
 
-    with pytest.raises(ScrapeError, match="not public|no address|no web address"):
+    with pytest.raises(ScrapeError, match=r"not public|no address|no web address"):
         asyncio.run(run())
     assert server.n_connections == 0
 
@@ -166,7 +177,7 @@ def test_a_name_is_not_asked_unless_all_its_addresses_are_public(site, addresses
     async def resolver(host: str, port: int) -> list[str]:
         return addresses
 
-    with pytest.raises(ScrapeError, match="not public|no address"):
+    with pytest.raises(ScrapeError, match=r"not public|no address"):
         scrape(journal(server), is_public, resolver)
     assert server.n_connections == 0
 
@@ -190,8 +201,20 @@ def test_what_is_no_open_web_address_is_not_even_resolved(url):
     async def resolver(host: str, port: int) -> list[str]:
         raise AssertionError("was resolved")
 
-    with pytest.raises(ScrapeError, match="web address|user name|port"):
+    with pytest.raises(ScrapeError, match=r"web address|user name|port"):
         scrape(url, resolver=resolver)
+
+
+@pytest.mark.parametrize(
+    "host", ["xn--a", "xn--", ".", "..", "a..b", "-", "x" * 64, "%00", "%31%32%37.0.0.1", "[fe80::1%25lo]", "[v1.x]"]
+)
+def test_no_host_is_too_odd_to_be_refused(host):
+    async def run() -> None:
+        async with Scraper(Scraping(), "tests/1") as scraper:
+            await scraper.scrape(f"https://{host}/")
+
+    with pytest.raises(ScrapeError):
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize("error", [OSError("no such name"), UnicodeError("label too long")])
@@ -212,14 +235,9 @@ def redirect(location: str, status: int = 302, **headers: str) -> Reply:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_followed(site, status):
-    server = site(
-        {"/a/1": redirect("../b", status), "/b": redirect("//other.example:PORT/c", status), "/c": Reply(PAGE)}
-    )
-    server.respond = lambda path: {
-        "/a/1": redirect("../b", status),
-        "/b": redirect(f"//other.example:{server.port}/c", status),
-        "/c": Reply(PAGE),
-    }[path]
+    server = site({})
+    there = redirect(f"//other.example:{server.port}/c", status)
+    server.respond = {"/a/1": redirect("../b", status), "/b": there, "/c": Reply(PAGE)}.__getitem__
     assert scrape(journal(server, "/a/1")).url == f"http://other.example:{server.port}/c"
     assert [asked.headers["Host"].split(":")[0] for asked in server.asked] == [
         *("journal.example", "journal.example", "other.example")
@@ -255,7 +273,7 @@ def test_a_redirect_is_checked_like_the_first_address(site, location):
     async def resolver(host: str, port: int) -> list[str]:
         return ["127.0.0.1"] if host == "journal.example" else await scraping.resolve(host, port)
 
-    with pytest.raises(ScrapeError, match="not public|web address|user name|port"):
+    with pytest.raises(ScrapeError, match=r"not public|web address|user name|port"):
         scrape(journal(server), first_alone, resolver)
     assert len(server.asked) == 1
     assert inside.n_connections == 0
@@ -367,7 +385,7 @@ def test_a_body_is_refused_once_it_is_too_big(site, headers):
 
 
 def test_a_bomb_is_not_unpacked_beyond_the_limit(site):
-    packed = gzip.compress(bytes(500_000_000), 9)
+    packed = gzip.compress(bytes(100_000_000))
     server = site(Reply(packed, headers={"Content-Encoding": "gzip"}))
     tracemalloc.start()
     with pytest.raises(ScrapeError, match="bigger than 1 MB"):
@@ -473,15 +491,16 @@ def test_a_pdf_that_keeps_its_reader_busy_is_given_up_and_the_next_is_read(site)
 
 
 def test_a_pdf_that_unpacks_without_end_is_given_up(site):
-    server = site(Reply(pdf(bytes(400_000_000))))
+    server = site(Reply(pdf(bytes(100_000_000))))
     with pytest.raises(ScrapeError, match="cannot be read as PDF"):
         scrape(journal(server))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 def test_a_page_of_millions_of_paragraphs_takes_no_more_memory_than_it_may(site):
     server = site({"/long": Reply(b"<html><body>" + b"<p>x" * 4_000_000), "/": Reply(PAGE)})
     reason, abstract = scrape_all(server, "/long", "/")
-    assert reason.startswith(("took longer", "cannot be read", "ended the process"))
+    assert reason.startswith(("took longer", "holds no HTML", "cannot be read", "ended the process"))
     assert abstract == ABSTRACT
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_500_000  # kB; without a limit 7 million
 
@@ -494,14 +513,15 @@ def loop(kind: str, body: bytes, url: str, charset: str | None) -> Found:
         pass
 
 
-@pytest.mark.parametrize(("limit", "reason"), [(60, "took longer than 2 s to read"), (3, "took longer than 3 s")])
-def test_a_parser_that_never_ends_is_killed(site, monkeypatch, tmp_path, limit, reason):
+@pytest.mark.parametrize(
+    ("timeout_s", "parsing_s", "reason"), [(60, 2, "took longer than 2 s to read"), (3, 10, "took longer than 3 s")]
+)
+def test_a_parser_that_never_ends_is_killed(site, monkeypatch, tmp_path, timeout_s, parsing_s, reason):
     monkeypatch.setenv("PID_FILE", str(tmp_path / "pid"))
     monkeypatch.setattr(scraping, "read_document", loop)
-    monkeypatch.setattr(scraping, "_PARSING_S", 2 if limit > 2 else 10)
-    monkeypatch.setattr(scraping, "_PARSING_S", 2 if limit == 60 else 10)
+    monkeypatch.setattr(scraping, "_PARSING_S", parsing_s)
     with pytest.raises(ScrapeError, match=f"^{reason}$"):
-        scrape(journal(site(Reply(PAGE))), timeout_s=limit)
+        scrape(journal(site(Reply(PAGE))), timeout_s=timeout_s)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
@@ -548,6 +568,7 @@ def tell_limits(kind: str, body: bytes, url: str, charset: str | None) -> Found:
     return Found(keywords=tuple(str(resource.getrlimit(getattr(resource, name))[0]) for name in names))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 def test_documents_are_read_within_limits(site, monkeypatch):
     monkeypatch.setattr(scraping, "read_document", tell_limits)
     core, cpu, memory = map(int, scrape(journal(site(Reply(PAGE)))).found.keywords)

@@ -43,6 +43,7 @@ class _Walk:
     limit: int
     cursor: int = 0  # the number of the next record
     found: frozenset[tuple[str, str | None]] = frozenset()  # ids and dates of what was kept
+    page_before: tuple[str, ...] = ()  # its DOIs and versions
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -62,9 +63,13 @@ class Source(SourceSettings):
         total = whole_number(message.get("total"))
         if not records and walk.cursor < (total or 0):
             raise MalformedError(f"sent an empty page at {walk.cursor} of {total}")
+        ids = tuple(f"{mapping(record).get('doi')} {mapping(record).get('version')}" for record in records)
+        if records and ids == walk.page_before:
+            raise MalformedError(f"sent the page before again at {walk.cursor}")
         newer = newest(read for record in records if (read := self._paper(mapping(record))))
         papers = tuple(paper for paper in newer if self._is_wanted(paper, walk))
-        return Page(papers, self._following(walk, papers, len(records), total), declared=total, received=len(records))
+        following = self._following(dataclasses.replace(walk, page_before=ids), papers, total)
+        return Page(papers, following, declared=total, received=len(records))
 
     def _request(self, walk: _Walk) -> Request:
         url = f"{self.base_url.rstrip('/')}/details/{self.server}/{walk.interval}/{walk.cursor}/json"
@@ -75,7 +80,8 @@ class Source(SourceSettings):
         is_new = (paper.paper_id, paper.publication_date) not in walk.found
         return is_new and mentions(walk.query, paper.title, paper.abstract, *paper.disciplines)
 
-    def _following(self, walk: _Walk, papers: tuple[Paper, ...], received: int, total: int | None) -> Request | None:
+    def _following(self, walk: _Walk, papers: tuple[Paper, ...], total: int | None) -> Request | None:
+        received = len(walk.page_before)
         cursor = walk.cursor + received  # the size of a page is the server's choice, and changes
         found = walk.found | {(paper.paper_id, paper.publication_date) for paper in papers}
         is_last = not received or (total is not None and cursor >= total) or len(found) >= walk.limit

@@ -35,7 +35,7 @@ class _Walk:
     words: tuple[str, ...]  # the one that is asked, then those that are left
     limit: int
     page: int = 1
-    declared: int = 0  # records for the words that are done
+    page_before: tuple[str, ...] = ()  # the ids on it
     found: frozenset[tuple[str, str | None]] = frozenset()  # ids and dates of what was kept
 
 
@@ -52,7 +52,7 @@ class Source(SourceSettings):
     def read(self, body: bytes, request: Request) -> Page:
         """Map the preprints that mention the query; a page may hold none of them in the middle of a walk.
 
-        ``declared`` adds up the words asked so far: what two words find is counted twice.
+        ``declared`` stays unknown: the totals of the words overlap.
         """
         walk: _Walk = request.state
         answer = parse_object(body)
@@ -63,9 +63,13 @@ class Source(SourceSettings):
         before = (walk.page - 1) * self.page_size
         if not records and before < (total or 0):
             raise MalformedError(f"sent an empty page at {before} of {total}")
+        ids = tuple(str(mapping(record).get("id")) for record in records)
+        if records and ids == walk.page_before:
+            raise MalformedError(f"sent the page before again at {before} of {total}")
         papers = self._papers(records, walk)
-        following = self._following(walk, papers, total or 0, has_next=bool(records and links.get("next")))
-        return Page(papers, following, None if total is None else walk.declared + total, len(records))
+        walk = dataclasses.replace(walk, page_before=ids)
+        following = self._following(walk, papers, has_next=bool(records and links.get("next")))
+        return Page(papers, following, received=len(records))
 
     def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002 (none tells)
         """Give up where the hour's requests are spent; the wait is told in the text of the error alone."""
@@ -92,15 +96,14 @@ class Source(SourceSettings):
             and mentions(walk.query, paper.title, paper.abstract, *paper.keywords)
         )
 
-    def _following(self, walk: _Walk, papers: tuple[Paper, ...], total: int, *, has_next: bool) -> Request | None:
+    def _following(self, walk: _Walk, papers: tuple[Paper, ...], *, has_next: bool) -> Request | None:
         if not (search_words(walk.query) or search_phrases(walk.query)):
             return None  # nothing can mention the query
         found = walk.found | {(paper.paper_id, paper.publication_date) for paper in papers}
         if has_next:
             later = dataclasses.replace(walk, page=walk.page + 1, found=found)
         else:
-            declared = walk.declared + total
-            later = dataclasses.replace(walk, words=walk.words[1:], page=1, declared=declared, found=found)
+            later = dataclasses.replace(walk, words=walk.words[1:], page=1, page_before=(), found=found)
         return self._request(later) if later.words and len(found) < walk.limit else None
 
     def _paper(self, record: Mapping[str, Any]) -> tuple[int, Paper] | None:

@@ -244,3 +244,11 @@ def test_recorded_troubles_are_told_apart(shared_responses: Path) -> None:
     for name in ("empty_body_200.json", "html_page_instead_of_json.html"):
         with pytest.raises(MalformedError, match="sent no JSON"):
             read((folder / name).read_bytes())
+
+
+def test_a_page_that_comes_again_is_told():
+    biorxiv = source("biorxiv")
+    answer = {"messages": [{"status": "ok", "total": "90"}], "collection": [{"doi": "10.1101/1", "version": "1"}]}
+    first = biorxiv.read(json.dumps(answer).encode(), biorxiv.search(Query("q", "cells"), DAY, 10))
+    with pytest.raises(MalformedError, match="sent the page before again at 1"):
+        biorxiv.read(json.dumps(answer).encode(), first.following)
