@@ -1,13 +1,17 @@
 """Show speed and memory in ratios, on made-up texts.
 
-Run it with ``.venv/bin/python scripts/benchmark.py``. Seconds differ between machines; how many times faster one way
-is than another says more.
+Run it with ``.venv/bin/python scripts/benchmark.py``, or with the names of some parts: bm25, agreement, store, answers,
+collect, merge. Seconds differ between machines; how many times faster one way is than another says more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import datetime
+import os
 import random
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -17,20 +21,26 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from rank_bm25 import BM25Okapi
+from rapidfuzz import fuzz, process
 
 from experiments.metrics.agreement import gwet_ac2, gwet_ac2_batch
 from experiments.models import registered_models
+from experiments.sources import configured_sources
 from experiments.tables import markdown
 from pipeline.embedding import embed
 from pipeline.encoding import Encoder
+from pipeline.identifiers import normalize_doi
 from pipeline.llm.chat import open_chat
 from pipeline.llm.requests import make_request
 from pipeline.llm.settings import Llm
+from pipeline.merge import merge_papers
 from pipeline.okapi import Okapi
+from pipeline.papers import Paper
 
-N_DOCUMENTS, N_QUERIES, N_TABLES, N_TEXTS, N_ANSWERS = 20_000, 20, 500, 300, 200
-ANSWER_S = 0.02
+N_DOCUMENTS, N_QUERIES, N_TABLES, N_TEXTS, N_ANSWERS, N_RECORDS, N_MERGED = 20_000, 20, 500, 300, 200, 250, 10_000
+ANSWER_S, PAGE_S = 0.02, 0.2
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -141,11 +151,77 @@ def answer_rows() -> list[list[str]]:
     return [row(f"{what}: eight at a time", "one at a time", *times[:2]), row(f"{what}: recorded", "asked", *times[1:])]
 
 
+def collect_rows() -> list[list[str]]:
+    """Let ``litgrade collect`` ask twelve fake sources, those of the tests: each alone, then all at once."""
+    from fake_sources import QUERY_TEXT, FakeSources, made_up_papers
+
+    recent = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=9)  # bioRxiv is asked for a month
+    names = [name for name, source in configured_sources().items() if hasattr(source, "search") and name != "wos"]
+    papers = {name: made_up_papers(N_RECORDS, seed, newest=recent, days=20) for seed, name in enumerate(names)}
+    with FakeSources(papers, latency_s=PAGE_S) as server, tempfile.TemporaryDirectory() as folder:
+
+        def asking_s(asked: list[str]) -> float:
+            snapshot = Path(folder) / "-".join(asked)
+            chosen = [f"query.text={QUERY_TEXT}", f"sources.names=[{','.join(asked)}]", f"snapshot={snapshot}"]
+            command = [sys.executable, "-m", "experiments.collect", *chosen, f"sources.limit={N_RECORDS}"]
+            environment = {**os.environ, "SCOPUS_API_KEY": "made-up"}
+            subprocess.run(
+                [*command, "enrich=none", "tracking=none", *server.overrides],
+                check=True,
+                capture_output=True,
+                env=environment,
+            )
+            reports = pd.read_csv(snapshot / "reports.csv")
+            if (reports["records"] != N_RECORDS).any():
+                raise ValueError(f"records are missing:\n{reports}")
+            return float(reports["seconds"].max())
+
+        alone = [asking_s([name]) for name in names]
+        at_once = asking_s(names)
+    what = f"collect {N_RECORDS * len(names):,} records of {len(names)} sources, {1000 * PAGE_S:.0f} ms a page, s"
+    return [
+        row(what, "one source after the other", sum(alone), at_once),
+        row(what, "the slowest source alone", max(alone), at_once),
+    ]
+
+
+def merge_rows() -> list[list[str]]:
+    """Merge the records of five sources, three of ten of which are of a paper that another source has as well."""
+    from fake_sources import made_up_papers
+
+    made = made_up_papers(N_MERGED * 7 // 10)
+    records = []
+    for i in range(N_MERGED):
+        paper = made[i % len(made)]
+        doi = normalize_doi(paper.doi) if i % 2 else None  # each second one has to be told by its title
+        records.append(Paper(f"s{i % 5}:{i}", paper.title, paper.abstract, 2020, paper.authors, doi=doi))
+    titles = [record.title for record in records]
+    started = time.perf_counter()
+    process.cdist(titles, titles, scorer=fuzz.ratio, score_cutoff=95, dtype=np.uint8, workers=1)
+    all_pairs = time.perf_counter() - started
+    ours = seconds(lambda: merge_papers(records))
+    if len(merge_papers(records)) != len(made):
+        raise ValueError("not as many papers as there are")
+    return [row(f"merge {N_MERGED:,} records, s", "rapidfuzz on all pairs of titles", all_pairs, ours)]
+
+
 def row(what: str, other: str, theirs: float, ours: float) -> list[str]:
     """Return one line of the table."""
     return [what, other, f"{theirs:.3g}", f"{ours:.3g}", f"{theirs / ours:.1f}"]
 
 
+PARTS: dict[str, Callable[[], list[list[str]]]] = {
+    "bm25": bm25_rows,
+    "agreement": lambda: [agreement_row()],
+    "store": store_rows,
+    "answers": answer_rows,
+    "collect": collect_rows,
+    "merge": merge_rows,
+}
+
 if __name__ == "__main__":
-    rows = [*bm25_rows(), agreement_row(), *store_rows(), *answer_rows()]
+    if unknown := [name for name in sys.argv[1:] if name not in PARTS]:
+        sys.exit(f"unknown part {unknown[0]}: expected some of {', '.join(PARTS)}")
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the fake sources
+    rows = [line for name in sys.argv[1:] or PARTS for line in PARTS[name]()]
     print(markdown(["work", "compared with", "theirs", "ours", "theirs / ours"], rows))  # noqa: T201

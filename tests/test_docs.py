@@ -7,6 +7,8 @@ import shlex
 import pytest
 
 from conftest import ROOT, SHARED, litgrade
+from experiments.sources import configured_sources
+from fake_sources import FakeSources, made_up_papers
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -41,7 +43,49 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.mark.parametrize("command", commands(".venv/bin/litgrade "))
+@pytest.fixture(scope="module")
+def collect(tmp_path_factory):
+    """Run ``litgrade collect`` against fake sources, always in the same folder, which is returned."""
+    folder = tmp_path_factory.mktemp("collecting")
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "flutter"}\n{"_id": "q2", "text": "programming"}\n')
+    names = [name for name, source in configured_sources().items() if hasattr(source, "search")]
+    with FakeSources({name: made_up_papers(5, seed) for seed, name in enumerate(names)}) as server:
+
+        def run(command):
+            rest = shlex.split(command.replace("QUERIES", "queries.jsonl"))[2:]
+            rest += ["tracking=none"] if "sources.mode=replay" in rest else ["tracking=none", *server.overrides]
+            assert litgrade("collect", *rest, cwd=folder).stdout
+            return folder
+
+        yield run
+
+
+COLLECTING = commands(".venv/bin/litgrade collect")
+
+
+@pytest.mark.parametrize("command", COLLECTING)
+def test_collect_commands_run(command, collect):
+    if "sources.mode=replay" in command:
+        collect(made_before(command))
+    collect(command)
+
+
+def made_before(command):
+    """The command that collects the snapshot which this one uses."""
+    snapshot = re.search(r"outputs/snapshots/\w+", command).group()
+    return next(c for c in COLLECTING if snapshot in c and "sources.mode=replay" not in c)
+
+
+@pytest.mark.parametrize("command", commands(".venv/bin/litgrade run collection=snapshot"))
+def test_commands_on_a_snapshot_run(command, collect):
+    folder = collect(made_before(command))
+    assert litgrade("run", *shlex.split(command)[2:], "tracking=none", cwd=folder).stdout
+
+
+OTHERS = [c for c in commands(".venv/bin/litgrade ") if c not in COLLECTING and "collection=snapshot" not in c]
+
+
+@pytest.mark.parametrize("command", OTHERS)
 def test_litgrade_commands_run(command, tmp_path, small_collection, cache):
     """With the small embedder in place of the large one, because embedding takes minutes.
 

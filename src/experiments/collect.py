@@ -128,6 +128,10 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
     """Merge, complete and deal into pools what was answered; without a client only what is kept counts."""
     walks = [replay(walk, responses) for query in plan.queries for walk in plan.walks(query)]
     merge = TypeAdapter(Merge).validate_python(plan.settings["merge"])
+    ranks: dict[str, int] = {}
+    for walk in walks:
+        for rank, paper in enumerate(walk.papers):
+            ranks[paper.paper_id] = min(rank, ranks.get(paper.paper_id, rank))
     enrichment = Enrichment(
         TypeAdapter(Enrich).validate_python(plan.settings["enrich"]),
         merge,
@@ -135,6 +139,7 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
         plan.settings["sources"]["names"],
         responses,
         budget_s * len(plan.queries),
+        ranks,
         client,
     )
     merged = merge_papers((paper for walk in walks for paper in walk.papers), merge)

@@ -37,12 +37,16 @@ _BODY = re.compile(
     re.IGNORECASE,
 )
 
-#: How an abstract begins in a PDF: surely, and where the title could begin so too ("Abstract interpretation").
+#: How an abstract begins in a PDF: by a heading, or by the word before a sentence; titles too begin with the word.
 _PDF_ABSTRACT = (
     re.compile(
         r"^[ \t]*(?:Abstract|A ?B ?S ?T ?R ?A ?C ?T|Summary|SUMMARY)[ \t]*(?:[:.\u2013\u2014-]+|$)", re.MULTILINE
     ),
-    re.compile(r"^[ \t]*(?:Abstract|ABSTRACT)[ \t]+(?=[A-Z])", re.MULTILINE),
+    re.compile(
+        r"^[ \t]*(?:Abstract|ABSTRACT)[ \t]+(?=(?:An?|As|At|By|For|From|Here|How|In|It|Many|Most|On|Our|Recent|Since|"
+        r"The|There|These|This|To|We|While|With)\b)",
+        re.MULTILINE,
+    ),
 )
 _PDF_KEYWORDS = re.compile(
     r"^[ \t]*(?:Key ?-?[Ww]ords?|KEY ?-?WORDS|Index [Tt]erms|INDEX TERMS)\b[ \t]*[:.\u2013\u2014-]*", re.MULTILINE
@@ -225,16 +229,15 @@ def _keywords(texts: Iterable[str]) -> tuple[str, ...]:
     found: list[str] = []
     for text in texts:
         mark = next((mark for mark in (r"[;·•|]", ",", r"\n") if re.search(mark, text)), r"\n")
-        found += re.split(mark, text) if mark == r"\n" else re.split(mark, _join_lines(text))
+        found += re.split(mark, text if mark == r"\n" else _join_lines(text))
     cleaned = clean_texts([keyword.strip().rstrip(".") for keyword in found])
     is_list = sum(map(len, cleaned)) <= _KEYWORDS_LENGTH and all(len(keyword) <= _KEYWORD_LENGTH for keyword in cleaned)
     return cleaned if is_list else ()
 
 
 def _pdf_abstracts(text: str) -> Iterator[str]:
-    sure, unsure = (list(pattern.finditer(text)) for pattern in _PDF_ABSTRACT)
-    for heading in [*sure, *reversed(unsure)]:  # the title comes before the abstract
-        yield _until_end(text, heading.end())
+    for beginning in _PDF_ABSTRACT:
+        yield from (_until_end(text, found.end()) for found in beginning.finditer(text))
 
 
 def _until_end(text: str, start: int) -> str:

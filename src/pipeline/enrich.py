@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from pipeline.collecting.client import Client
+from pipeline.collecting.collector import together
 from pipeline.collecting.lookups import Lookups, ask
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
@@ -54,6 +54,7 @@ class Enrichment:
     names: Sequence[str]  #: those that were chosen
     responses: Responses
     budget_s: float  #: for all queries together
+    ranks: Mapping[str, int]  #: record -> its best place in a source's answers: who comes first when time is short
     client: Client | None = None
     reports: list[Report] = field(default_factory=list)
 
@@ -70,8 +71,11 @@ class Enrichment:
 
     async def _by_doi(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
         readers = [source for name in self.names if hasattr(source := self.sources[name], "lookup")]
-        asked = [Lookups(f"{reader.name} by DOI", reader, _requests_by_doi(reader, papers)) for reader in readers]
-        await asyncio.gather(*(self._ask(lookups) for lookups in asked))
+        asked = [
+            Lookups(f"{reader.name} by DOI", reader, _requests_by_doi(reader, self._by_rank(papers)))
+            for reader in readers
+        ]
+        await together(self._ask(lookups) for lookups in asked)
         by_doi = {doi: paper for paper in papers for doi in (paper.doi, *paper.preprints) if doi}
         found: list[Paper] = []
         for lookups in asked:
@@ -98,14 +102,14 @@ class Enrichment:
             self._tell(lookups.walk, len(found))
             return found
         known: dict[str, float] | None = self.responses.fact("impacts")
-        if known is None:
+        if known is None and self.client is not None:
             known = impacts_at_hand(self.settings.impact, self.settings.impact_csv, issns)
             self.responses.set_fact("impacts", known)
-        return known
+        return known or {}
 
     async def _with_pages(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
         name = f"report/{WALK}"
-        wanted = lacking(papers)
+        wanted = lacking(self._by_rank(papers))
         if self.client is not None and self.responses.fact(name) is None:
             async with Scraper(self.settings.scraping, self.client.user_agent) as scraper:
                 report = await read_pages(wanted, scraper, self.responses, self.budget_s)
@@ -113,6 +117,10 @@ class Enrichment:
         completed = complete_from_pages(papers, self.responses)
         self._tell(WALK, sum(new != old for new, old in zip(completed, papers, strict=True)))
         return completed
+
+    def _by_rank(self, papers: Iterable[Paper]) -> list[Paper]:
+        last = len(self.ranks)
+        return sorted(papers, key=lambda p: (min(self.ranks.get(record, last) for record in p.records), p.paper_id))
 
     async def _ask(self, lookups: Lookups) -> None:
         name = f"report/{lookups.walk}"

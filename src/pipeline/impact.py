@@ -6,7 +6,8 @@ OpenAlex's 2yr_mean_citedness is open and made like a journal impact factor, but
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +56,11 @@ class VenueReader:
         size = self.openalex.issns_a_request
         return [self.openalex.venues(issns[start : start + size]) for start in range(0, len(issns), size)]
 
+    def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:
+        """Overrule the retry of an error as OpenAlex does for works: the budget of a day is one."""
+        is_retried: bool | None = self.openalex.retries(status, headers, body)
+        return is_retried
+
     def read(self, body: bytes, request: Request) -> Page:  # noqa: ARG002 (a reader is given both)
         """Check an answer; it holds no papers."""
         self.values(body)
@@ -87,6 +93,8 @@ def read_table(path: Path) -> dict[str, float]:
             for row in rows:
                 issn, year, value = _entry(row, f"{path}:{rows.line_num}")
                 dated[issn] = max(dated.get(issn, (year, value)), (year, value))
+    except csv.Error as error:
+        raise UserError(f"{path}: {error}; expected a CSV file") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8; expected a CSV file saved as UTF-8") from error
     except OSError as error:
@@ -99,9 +107,12 @@ def _entry(row: dict[str, str], where: str) -> tuple[str, int, float]:
     if issn is None:
         raise UserError(f"{where}: issn is {row['issn']!r}; expected eight digits with a valid check digit")
     try:
-        return issn, int(row.get("year") or 0), float(row["value"])
+        year, value = int(row.get("year") or 0), float(row["value"])
     except (TypeError, ValueError) as error:
         raise UserError(f"{where}: {error}; expected numbers in value and year") from error
+    if not 0 <= value < math.inf:
+        raise UserError(f"{where}: value is {row['value']}; expected an impact, 0 or more")
+    return issn, year, value
 
 
 def package_impacts(issns: Iterable[str]) -> dict[str, float]:

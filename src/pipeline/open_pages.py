@@ -40,7 +40,7 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
             for place in _places(paper):
                 if responses.get(WALK, place) is None:
                     responses.add(WALK, place, await _read(scraper, place))
-                if _said(paper, place, responses).get("abstract"):
+                if _said(paper, place, responses).get("keywords" if paper.abstract else "abstract"):
                     break
 
     try:
@@ -86,6 +86,6 @@ def _said(paper: Paper, place: str, responses: Responses) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = json.loads(kept.body)["found"]
     doi, title = found.get("doi"), found.get("title")
-    is_other_doi = doi and paper.doi and doi not in {paper.doi, *paper.preprints}
+    is_other_doi = doi and paper.doi and doi not in {paper.doi, paper.published_as, *paper.preprints}
     is_other_title = isinstance(title, str) and title and not could_be_same(paper.title, title)
     return {} if is_other_doi or is_other_title else found

@@ -17,6 +17,7 @@ _PREPRINT_DOI = re.compile(
 )
 _NOTICES = frozenset({"erratum", "retraction"})
 _NO_VERSIONS = frozenset({"dataset", "dissertation"})  # may have an article's title and authors, and are none
+_NEXT_YEARS = range(-1, 2)  # online first, or as sources tell it
 _FIRST_TO_LAST = range(-1, 4)  # years from a preprint to its article
 
 
@@ -72,9 +73,9 @@ def is_published(paper: Paper) -> bool:
 
 def same_record(a: Traits, b: Traits) -> bool:
     """Whether two records without a DOI in common are of one paper: the same title, and nothing speaks against it."""
-    if a.doi and b.doi and a.doi != b.doi:
+    if (a.doi and b.doi and a.doi != b.doi) or _stand_elsewhere(a, b):
         return False
-    if not _within(a.year, b.year, range(-1, 2)) or _are_of_different_kinds(a, b) or _stand_elsewhere(a, b):
+    if not _within(a.year, b.year, _NEXT_YEARS) or _are_of_different_kinds(a, b):
         return False
     if (a.document_type == "preprint") != (b.document_type == "preprint") and a.document_type and b.document_type:
         return False  # two versions
@@ -127,8 +128,9 @@ def _share_author_and_place(a: Traits, b: Traits) -> bool:
 def _are_of_different_kinds(a: Traits, b: Traits) -> bool:
     if a.is_notice != b.is_notice:
         return True
-    types = {a.document_type, b.document_type}
-    return len(types) == 2 and None not in types and bool(types & _NO_VERSIONS)
+    if a.document_type is None or b.document_type is None or a.document_type == b.document_type:
+        return False
+    return a.document_type in _NO_VERSIONS or b.document_type in _NO_VERSIONS
 
 
 def _stand_elsewhere(a: Traits, b: Traits) -> bool:

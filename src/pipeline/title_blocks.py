@@ -43,11 +43,11 @@ def slip_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
 
 
 def _slips(titles: Sequence[TitleKey]) -> Iterator[tuple[TitleKey, TitleKey]]:
-    blocks: dict[tuple[object, ...], list[tuple[TitleKey, str]]] = defaultdict(list)
+    blocks: dict[int, list[tuple[TitleKey, str]]] = defaultdict(list)
     for title in titles:
         for key, word in holes(title):
             blocks[key].append((title, word))
-    for block in blocks.values():
+    for block in (block for block in blocks.values() if len(block) > 1):
         words = [word for _, word in block]
         for following, (title, word) in enumerate(block[:-1], start=1):
             near = process.extract(word, words[following:], scorer=OSA.distance, score_cutoff=1, limit=None)

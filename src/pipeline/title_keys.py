@@ -47,7 +47,8 @@ _GENERIC_WORDS = _NOTICE_WORDS | frozenset(
     "supplement supplementary symposium table thank thanks the this title to topic volume welcome with workshop "
     "year".split()
 )
-_ROMAN = re.compile(r"[ivx]+")
+#: Words that tell one work from another: with digits, roman numerals, of characters that are words themselves.
+_FIXED = re.compile(rf"[\d{_UNSPACED}]|^[ivx]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,13 @@ def differ_by_a_slip(a: TitleKey, b: TitleKey) -> bool:
     return not differing or (len(differing) == 1 and _is_slip(*differing[0]))
 
 
-def holes(title: TitleKey) -> Iterator[tuple[tuple[object, ...], str]]:
+def holes(title: TitleKey) -> Iterator[tuple[int, str]]:
     """Yield keys of which titles that differ by a slip share one, each with the word that is not in the key."""
     content = title.content
-    yield content, ""
+    yield hash(content), ""
     for i, word in enumerate(content):
         if not _is_fixed(word):
-            yield (i, word[0], content[:i], content[i + 1 :]), word
+            yield hash((i, word[0], content[:i], content[i + 1 :])), word
 
 
 def _is_slip(a: str, b: str) -> bool:
@@ -124,13 +125,7 @@ def _is_slip(a: str, b: str) -> bool:
 
 
 def _is_fixed(word: str) -> bool:
-    return (
-        len(word) == 1
-        or word in _NOTICE_WORDS
-        or any(letter.isdigit() for letter in word)
-        or _ROMAN.fullmatch(word) is not None
-        or re.search(f"[{_UNSPACED}]", word) is not None
-    )
+    return len(word) == 1 or word in _NOTICE_WORDS or _FIXED.search(word) is not None
 
 
 def _is_kept(sign: str) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 
 _LONGEST_WAIT_S = 60.0
+_MOST_DOUBLINGS = 100  # a number of any more would not be one
 
 
 def asked_wait_s(headers: Mapping[str, str]) -> float | None:
@@ -26,5 +27,5 @@ def asked_wait_s(headers: Mapping[str, str]) -> float | None:
 def wait_s(backoff_s: float, faults: int, asked_s: float | None) -> float:
     """Return the seconds to wait after so many faults: a doubling backoff with jitter, on top of what was asked."""
     jitter = random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
-    own: float = min(_LONGEST_WAIT_S, backoff_s * 2.0 ** (faults - 1)) * jitter
+    own: float = min(_LONGEST_WAIT_S, backoff_s * 2.0 ** min(faults - 1, _MOST_DOUBLINGS)) * jitter
     return own + (asked_s or 0.0)

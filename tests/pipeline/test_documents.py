@@ -293,6 +293,11 @@ def test_an_abstract_may_stand_on_the_line_of_its_heading_below_a_title_that_beg
     assert read_pdf(pdf(*lines)).abstract == JOINED
 
 
+def test_a_title_that_begins_with_the_word_begins_no_abstract():
+    lines = ("Abstract Syntax Notation of Bees", "A. Beekeeper", *BROKEN_LINES, "\xa9 2020 The Beekeepers")
+    assert read_pdf(pdf(*lines)).abstract is None
+
+
 def test_the_word_within_a_text_begins_no_abstract():
     assert read_pdf(pdf("We parse an", "abstract syntax tree.", *BROKEN_LINES, "1 Introduction")).abstract is None
 

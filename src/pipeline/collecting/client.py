@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import logging
 import os
+import re
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Self
-from urllib.parse import quote
+from urllib.parse import quote_plus
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -70,23 +73,25 @@ class _Pace:
     interval_s: float
     burst: int
     slots: asyncio.Semaphore
-    free_at: float = 0.0  #: when the burst is used up and the next request may start
+    next_one: asyncio.Lock = field(default_factory=asyncio.Lock)  #: who gives up waiting takes no turn from others
+    free_at: float = 0.0  #: when the whole burst may be used again
 
     @asynccontextmanager
     async def turn(self, clock: Clock) -> AsyncIterator[None]:
         async with self.slots:
-            now = clock.now()
-            start = max(now, self.free_at - (self.burst - 1) * self.interval_s)
-            self.free_at = max(now, self.free_at) + self.interval_s
-            if start > now:
-                await clock.sleep(start - now)
+            async with self.next_one:
+                wait = self.free_at - (self.burst - 1) * self.interval_s - clock.now()
+                if wait > 0:
+                    await clock.sleep(wait)
+                self.free_at = max(clock.now(), self.free_at) + self.interval_s
             yield
 
     def heed(self, headers: Mapping[str, str]) -> None:
         """Slow down to what the source says it allows (Crossref's headers), before it has to refuse."""
-        limit, interval = headers.get("x-rate-limit-limit", ""), headers.get("x-rate-limit-interval", "")
-        if limit.isdigit() and int(limit) and interval.removesuffix("s").isdigit():
-            self.interval_s = max(self.interval_s, int(interval.removesuffix("s")) / int(limit))
+        limit = re.fullmatch(r"0*([1-9]\d{0,8})", headers.get("x-rate-limit-limit", ""), re.ASCII)
+        interval = re.fullmatch(r"(\d{1,9})s?", headers.get("x-rate-limit-interval", ""), re.ASCII)
+        if limit and interval:
+            self.interval_s = max(self.interval_s, int(interval[1]) / int(limit[1]))
 
 
 @dataclass
@@ -102,10 +107,12 @@ class Client:
     async def __aenter__(self) -> Self:
         import httpx
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it would print addresses with their keys
+        for name in ("httpx", "httpcore"):  # they would print addresses and headers with their keys
+            logging.getLogger(name).setLevel(logging.WARNING)
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
         timeout = httpx.Timeout(self.patience.timeout_s)
-        self._open = httpx.AsyncClient(headers={"User-Agent": self.user_agent}, timeout=timeout, limits=limits)
+        headers = {"User-Agent": self.user_agent, "Accept-Encoding": "gzip"}
+        self._open = httpx.AsyncClient(headers=headers, timeout=timeout, limits=limits)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -114,8 +121,8 @@ class Client:
     @property
     def user_agent(self) -> str:
         """Who asks, with a contact address where one is set."""
-        contact = os.environ.get(CONTACT_ENV, "").strip()
-        return f"litgrade/{self.version}" + (f" (mailto:{contact})" if contact.isascii() and contact else "")
+        contact = _of_environment(CONTACT_ENV)
+        return f"litgrade/{self.version}" + (f" (mailto:{contact})" if contact else "")
 
     async def fetch(self, source: Reader, request: Request, deadline: float) -> tuple[Response, Page]:
         """Return a source's answer and what it holds.
@@ -129,12 +136,12 @@ class Client:
             except _AttemptError as fault:
                 faults += 1
                 wait = wait_s(self.patience.backoff_s, faults, fault.wait_s)
+                told = f"{fault}; {faults} attempts" if faults > 1 else str(fault)
                 if not fault.can_get_better or faults >= self.patience.attempts:
-                    tried = f"; {faults} attempts" if faults > 1 else ""
-                    raise SourceFault(fault.stop, f"{fault}{tried}") from fault
+                    raise SourceFault(fault.stop, told) from fault
                 if self.clock.now() + wait >= deadline:
-                    reason = f"{fault}; to wait {wait:.0f} s more would pass the budget"
-                    raise SourceFault(fault.stop, reason) from fault
+                    late = f"{told}; to wait {wait:.0f} s more would pass the budget"
+                    raise SourceFault(fault.stop, late) from fault
                 log.debug("%s: %s; again in %.1f s", source.name, fault, wait)
                 await self.clock.sleep(wait)
 
@@ -147,13 +154,12 @@ class Client:
         try:
             async with pace.turn(self.clock), asyncio.timeout(self.patience.timeout_s):
                 status, headers, body = await self._send(request, secrets)
-        except TimeoutError:
+        except (TimeoutError, httpx.TimeoutException):
             limit = self.patience.timeout_s
             raise _AttemptError(Stop.UNREACHABLE, f"no whole answer within {limit:g} s", can_get_better=True) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            stop = Stop.MALFORMED if isinstance(error, httpx.DecodingError) else Stop.UNREACHABLE
-            reason = f"{_blotted(first_line(error).encode(), secrets).decode()} ({type(error).__name__})"
-            raise _AttemptError(stop, reason, can_get_better=True) from error
+            reason = f"the connection failed: {_blotted(first_line(error).encode(), secrets).decode()}"
+            raise _AttemptError(Stop.UNREACHABLE, reason, can_get_better=True) from None
         pace.heed(headers)
         return self._read(source, request, Response(address(request), status, body), headers)
 
@@ -173,28 +179,54 @@ class Client:
     async def _send(
         self, request: Request, secrets: Sequence[tuple[Credential, str]]
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Send with credentials and follow redirects on the same host; another host must never see a key."""
+        """Send with credentials and follow redirects at the same place; no other must ever see a key."""
         headers = {key.header: key.prefix + value for key, value in secrets if key.header}
         given = {key.param: value for key, value in secrets if key.param}
         url = _url(request).copy_merge_params(given)
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(_MOST_REDIRECTS + 1):
             async with self._open.stream("GET", url, headers=headers) as answer:
                 if answer.status_code not in _REDIRECTS or "location" not in answer.headers:
                     return answer.status_code, answer.headers, _blotted(await self._body(answer), secrets)
                 target = url.join(answer.headers["location"])
-            if target.host != url.host:
-                raise _AttemptError(Stop.REFUSED, f"redirected to another host, {target.host}", can_get_better=False)
+            if not _is_same_place(url, target):
+                place = f"{target.scheme}://{target.netloc.decode()}"
+                raise _AttemptError(Stop.REFUSED, f"redirected elsewhere, to {place}", can_get_better=False)
             url = target
         raise _AttemptError(Stop.REFUSED, f"redirected more than {_MOST_REDIRECTS} times", can_get_better=False)
 
     async def _body(self, answer: httpx.Response) -> bytes:
+        """Return the body, unpacked here because httpx unpacks without a limit."""
+        limit, packing = int(self.patience.max_mb * 1e6), answer.headers.get("content-encoding", "").strip().lower()
+        if packing not in {"", "identity", "gzip", "x-gzip"}:
+            raise _AttemptError(Stop.MALFORMED, f"sent an answer packed as {packing[:40]!r}", can_get_better=True)
+        unpacker = zlib.decompressobj(wbits=31) if "gzip" in packing else None
         body = bytearray()
-        async for part in answer.aiter_bytes():
-            body += part
-            if len(body) > self.patience.max_mb * 1e6:
-                limit = f"sent more than {self.patience.max_mb:g} MB (sources.patience.max_mb)"
-                raise _AttemptError(Stop.MALFORMED, limit, can_get_better=False)
+        async for part in answer.aiter_raw():
+            if unpacker is None:
+                body += part
+            elif not unpacker.eof:
+                body += _unpacked(unpacker, part, limit + 1 - len(body))
+            if len(body) > limit:
+                reason = f"sent more than {self.patience.max_mb:g} MB (sources.patience.max_mb)"
+                raise _AttemptError(Stop.MALFORMED, reason, can_get_better=False)
+        if unpacker and body and not unpacker.eof:
+            raise _AttemptError(Stop.MALFORMED, "sent gzip that ends too early", can_get_better=True)
         return bytes(body)
+
+
+def _unpacked(unpacker: zlib._Decompress, part: bytes, most: int) -> bytes:
+    try:
+        return unpacker.decompress(part, most)
+    except zlib.error:
+        raise _AttemptError(Stop.MALFORMED, "sent gzip that cannot be unpacked", can_get_better=True) from None
+
+
+def _is_same_place(url: httpx.URL, target: httpx.URL) -> bool:
+    """Whether keys may go there too: to the same host and port, never from TLS to plain text."""
+    if target.host != url.host:
+        return False
+    is_upgraded = (url.scheme, target.scheme) == ("http", "https")
+    return is_upgraded or (url.scheme, url.port) == (target.scheme, target.port)
 
 
 def _error(source: Reader, response: Response, headers: Mapping[str, str]) -> _AttemptError:
@@ -240,18 +272,30 @@ def secrets_of(source: Reader | SourceSettings) -> list[tuple[Credential, str]]:
 
 
 def _value(credential: Credential) -> str | None:
-    for name in credential.env:
-        value = os.environ.get(name, "").strip()
-        if value and not (value.isascii() and value.isprintable()):
-            raise UserError(f"the value of {name} holds characters that no key or address has; copy it again")
-        if value:
-            return value
-    return None
+    return next((value for name in credential.env if (value := _of_environment(name))), None)
+
+
+def _of_environment(name: str) -> str:
+    """Return a key or an address that is set, empty where it is not."""
+    value = os.environ.get(name, "").strip()
+    if not (value.isascii() and value.isprintable()):
+        raise UserError(f"the value of {name} holds characters that no key or address has; copy it again")
+    return value
 
 
 def _blotted(body: bytes, secrets: Sequence[tuple[Credential, str]]) -> bytes:
     """Blot out secrets that a source repeats in its answers, as in links to the next page."""
-    for _, value in secrets:
+    values = {value for _, value in secrets} | {_of_environment(CONTACT_ENV)}
+    for value in sorted(values, key=lambda value: (-len(value), value)):  # one may be the beginning of another
         if len(value) >= _SHORTEST_SECRET:
-            body = body.replace(value.encode(), b"***").replace(quote(value, safe="").encode(), b"***")
+            body = re.sub("".join(map(_spellings, value)).encode(), b"***", body)
     return body
+
+
+def _spellings(sign: str) -> str:
+    """Return a pattern for a sign of a secret as it is, percent-encoded, or escaped as in JSON or HTML."""
+    if sign.isalnum():
+        return sign
+    code = ord(sign)
+    as_text = "|".join(map(re.escape, sorted({sign, quote_plus(sign), html.escape(sign)})))
+    return rf"(?:\\?(?:{as_text})|(?i:%(?:25)*{code:02x}|\\u00{code:02x}|&#0*{code};|&#x0*{code:x};))"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from pipeline.collecting.client import Client, address, missing_keys, page_of
 from pipeline.collecting.reports import Report, SourceFault, Stop
@@ -15,6 +16,8 @@ from pipeline.errors import UserError, first_line
 from pipeline.sources import MalformedError, Page, Reader, RefusedError, Request
 
 log = logging.getLogger(__name__)
+
+_Done = TypeVar("_Done")
 
 
 def replay(walk: Walk, responses: Responses) -> Walk:
@@ -45,35 +48,19 @@ class Collector:
     async def collect(self, walks: Sequence[Walk], budget_s: float) -> list[Report]:
         """Walk at the same time; a source that fails never fails the others, and none outlasts the budget."""
         deadline = asyncio.get_running_loop().time() + budget_s
-        return list(await asyncio.gather(*(self._report(walk, deadline) for walk in walks)))
+        return await together(self._report(walk, deadline) for walk in walks)
 
     async def _report(self, walk: Walk, deadline: float) -> Report:
         if (known := kept_report(walk, self.responses)) is not None:
             return known
         started = asyncio.get_running_loop().time()
-        if missing := missing_keys(walk.source):
-            walk.stop, walk.detail = Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
-        else:
-            await self._walk(walk, deadline)
+        stop, detail = await outcome(walk.source, lambda: self._pages(walk, deadline), deadline)
+        if stop != Stop.DONE:
+            is_gap = stop == Stop.MALFORMED and walk.papers
+            walk.stop, walk.detail = Stop.PARTIAL if is_gap else stop, detail
         report = walk.report(asyncio.get_running_loop().time() - started)
         self.responses.set_fact(f"report/{walk.name}", asdict(report))
         return report
-
-    async def _walk(self, walk: Walk, deadline: float) -> None:
-        """Walk to the end, whatever that is."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._pages(walk, deadline)
-        except TimeoutError:
-            walk.stop = Stop.BUDGET
-        except SourceFault as fault:
-            is_gap = fault.stop == Stop.MALFORMED and walk.papers
-            walk.stop, walk.detail = Stop.PARTIAL if is_gap else fault.stop, first_line(fault)
-        except UserError:
-            raise
-        except Exception as error:  # whatever it is, the other sources go on
-            log.exception("%s: a fault of litgrade, not of the source", walk.source.name)
-            walk.stop, walk.detail = Stop.MALFORMED, f"litgrade cannot read it: {first_line(error)}"
 
     async def _pages(self, walk: Walk, deadline: float) -> None:
         requests = walk.requests()
@@ -89,6 +76,39 @@ class Collector:
                 request = requests.send(page)
             except StopIteration:
                 return
+
+
+async def together(work: Iterable[Coroutine[Any, Any, _Done]]) -> list[_Done]:
+    """Do all of this at the same time; where one raises, the others are ended before it does."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def outcome(source: Reader, ask: Callable[[], Awaitable[object]], deadline: float) -> tuple[Stop, str]:
+    """Return what became of asking a source, and what went wrong; only a ``UserError`` is raised.
+
+    ``deadline`` is a time of the event loop.
+    """
+    if missing := missing_keys(source):
+        return Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
+    try:
+        async with asyncio.timeout_at(deadline):
+            await ask()
+    except TimeoutError:
+        return Stop.BUDGET, ""
+    except SourceFault as fault:
+        return fault.stop, first_line(fault)
+    except UserError:
+        raise
+    except Exception as error:  # whatever it is, the other sources go on
+        log.exception("%s: a fault of litgrade, not of the source", source.name)
+        return Stop.MALFORMED, f"litgrade cannot read it: {first_line(error)}"
+    return Stop.DONE, ""
 
 
 def read_kept(source: Reader, request: Request, kept: Response, responses: Responses) -> Page:

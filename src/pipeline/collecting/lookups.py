@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.collecting.client import Client, address, missing_keys
-from pipeline.collecting.collector import read_kept
-from pipeline.collecting.reports import Report, SourceFault, Stop
+from pipeline.collecting.client import Client, address
+from pipeline.collecting.collector import outcome, read_kept, together
+from pipeline.collecting.reports import Report, SourceFault
 from pipeline.collecting.responses import Responses
-from pipeline.errors import first_line
 from pipeline.sources import Page, Reader, Request
 
 _MOST_FAULTS = 5  # then the next ones would fail as well
@@ -41,17 +40,7 @@ async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: 
     """Ask what is not kept yet, and return what became of it; ``records`` is left to who reads the answers."""
     loop = asyncio.get_running_loop()
     started, deadline = loop.time(), loop.time() + budget_s
-    stop, detail = Stop.DONE, ""
-    if missing := missing_keys(lookups.reader):
-        stop, detail = Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
-    else:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await _ask_all(lookups, client, responses, deadline)
-        except TimeoutError:
-            stop = Stop.BUDGET
-        except SourceFault as fault:
-            stop, detail = fault.stop, first_line(fault)
+    stop, detail = await outcome(lookups.reader, lambda: _ask_all(lookups, client, responses, deadline), deadline)
     n_kept = sum(1 for _ in lookups.pages(responses))
     declared = len(lookups.requests)
     return Report("", lookups.name, stop, detail, n_kept, 0, declared, round(loop.time() - started, 2))
@@ -73,6 +62,6 @@ async def _ask_all(lookups: Lookups, client: Client, responses: Responses, deadl
             if len(faults) >= _MOST_FAULTS:
                 return
 
-    await asyncio.gather(*(work() for _ in range(lookups.reader.concurrency)))
+    await together(work() for _ in range(lookups.reader.concurrency))
     if faults:
         raise SourceFault(faults[-1].stop, f"{len(faults)} of {len(lookups.requests)} look-ups failed: {faults[-1]}")

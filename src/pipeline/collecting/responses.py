@@ -39,7 +39,7 @@ class Responses:
     """The answers and facts of one collection. A key is written once; writing it again changes nothing."""
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
-        self.path = path
+        self.path, self._is_read_only = path, is_read_only
         try:
             if is_read_only:
                 self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
@@ -49,13 +49,13 @@ class Responses:
                 self._connection = sqlite3.connect(path)
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.executescript(_TABLES)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._fault(error) from error
 
     def close(self) -> None:
         """Leave one file behind, which a folder that cannot be written to can hold."""
         with self._told():
-            if not self._connection.execute("PRAGMA query_only").fetchone()[0]:
+            if not self._is_read_only:
                 self._connection.execute("PRAGMA journal_mode=DELETE")
             self._connection.close()
 
@@ -77,7 +77,7 @@ class Responses:
         """Return a fact about the collection (a value of JSON), or None."""
         with self._told():
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if row is None else json.loads(row[0])
+            return None if row is None else json.loads(row[0])
 
     def set_fact(self, name: str, value: Any) -> None:
         """Keep a fact, in place of an earlier one of this name."""
@@ -106,7 +106,7 @@ class Responses:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, zlib.error) as error:
+        except (sqlite3.Error, zlib.error, json.JSONDecodeError) as error:
             raise self._fault(error) from error
 
     def _fault(self, error: Exception) -> UserError:
