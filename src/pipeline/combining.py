@@ -14,7 +14,8 @@ from pipeline.same_paper import is_preprint, is_published
 
 _RECORD_ID = re.compile(r"(?!doi:|https?:)\w+:", re.IGNORECASE)  # of a version without a DOI
 _OF_ALL = {"doi", "document_type", "preprints", "published_as"}  # of these it counts what the other records are
-_TAKEN = [f.name for f in fields(Paper) if f.name not in {"paper_id", "records", "provenance"} | _OF_ALL]
+_FIELDS = [f.name for f in fields(Paper) if f.name not in {"paper_id", "records", "provenance"}]
+_TAKEN = [name for name in _FIELDS if name not in _OF_ALL]
 
 
 def combine_records(records: Iterable[Paper]) -> Paper:
@@ -75,7 +76,7 @@ def _source(record: Paper) -> str:
 
 
 def _fullness(record: Paper) -> int:
-    return sum(_is_filled(getattr(record, name)) for name in _TAKEN)
+    return sum(_is_filled(getattr(record, name)) for name in _FIELDS)
 
 
 def _latest_first(date: str | None) -> tuple[int, ...]:

@@ -293,9 +293,9 @@ def _blotted(body: bytes, secrets: Sequence[tuple[Credential, str]]) -> bytes:
 
 
 def _spellings(sign: str) -> str:
-    """Return a pattern for a sign of a secret as it is, percent-encoded, or escaped as in JSON or HTML."""
+    """Return a pattern for a sign of a secret as it is, percent-encoded, or escaped as in JSON or HTML, even twice."""
     if sign.isalnum():
         return sign
     code = ord(sign)
     as_text = "|".join(map(re.escape, sorted({sign, quote_plus(sign), html.escape(sign)})))
-    return rf"(?:\\?(?:{as_text})|(?i:%(?:25)*{code:02x}|\\u00{code:02x}|&#0*{code};|&#x0*{code:x};))"
+    return rf"(?:\\*(?:{as_text})|(?i:%(?:25)*{code:02x}|\\+u00{code:02x}|&#0*{code};|&#x0*{code:x};))"
