@@ -27,6 +27,7 @@ def combine_records(records: Iterable[Paper]) -> Paper:
     of_doi = _with_the_doi(ordered)
     origins = {name: _origin(name, ordered) for name in _TAKEN}
     origins |= {"document_type": _with_the_type(ordered), "doi": of_doi, "published_as": _linked_outwards(ordered)}
+    origins["publication_date"] = _with_the_date(ordered, origins["year"])
     values: dict[str, Any] = {name: getattr(origin, name) for name, origin in origins.items() if origin}
     sources = {name: _source_of(name, origin) for name, origin in origins.items() if origin}
     if preprints := _preprints(ordered, of_doi):
@@ -155,6 +156,14 @@ def _with_the_type(ordered: Sequence[Paper]) -> Paper | None:
         return next((record for record in having if record.document_type == "preprint"), having[0] if having else None)
     has_versions = len({record.doi for record in ordered if record.doi}) > 1
     return next((record for record in having if record.document_type != "preprint" or not has_versions), None)
+
+
+def _with_the_date(ordered: Sequence[Paper], of_year: Paper | None) -> Paper | None:
+    """Return the record whose date is the paper's: one that is in the paper's year, not that of a preprint before."""
+    having = [record for record in ordered if record.publication_date]
+    if of_year is None:
+        return having[0] if having else None
+    return next((r for r in having if r is of_year or (r.publication_date or "").startswith(str(of_year.year))), None)
 
 
 def _preprints(ordered: Sequence[Paper], of_doi: Paper | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from dataclasses import fields, replace
 from typing import Any, Literal
@@ -13,12 +14,25 @@ from pydantic import ValidationError
 
 from pipeline.identifiers import normalize_doi
 from pipeline.merge import Merge, merge_papers
-from pipeline.papers import Paper
+from pipeline.papers import Paper, Query
+from source_helpers import source
 
 TITLE = "Soil erosion in alpine valleys after heavy rain"
 OTHER_TITLE = "Quantum dots in thin films of copper"
 ARXIV = "10.48550/arxiv.2101.00001"
 LINK = Merge(versions="link")
+DAY = datetime.date(2026, 9, 1)
+RECORDED = {
+    "crossref": [
+        "work_xgen_2025.json",
+        "work_posted_content.json",
+        "work_no_abstract_no_author.json",
+        "work_addr_2015.json",
+    ],
+    "openalex": ["work_xgen_2025.json", "work_no_author.json", "work_addr_2015.json"],
+    "unpaywall": ["doi_xgen_2025.json", "doi_closed_no_authors.json", "doi_addr_2015.json"],
+    "semantic_scholar": ["paper_xgen_2025.json", "paper_no_authors.json", "paper_addr_2015.json"],
+}
 
 PREPRINT = Paper(
     "arxiv:2101.00001", title=TITLE, abstract="It rains.", year=2021, authors=("Kevin W. Walker", "Jane Doe"),
@@ -341,3 +355,32 @@ def test_inputs_are_not_changed(versions: Literal["join", "link"]) -> None:
     papers = [replace(PREPRINT), replace(ARTICLE)]
     merge_papers(papers, Merge(versions))
     assert papers == [PREPRINT, ARTICLE]
+
+
+def test_a_joined_paper_has_no_date_of_another_year():
+    preprint = Paper("arxiv:1", TITLE, doi="10.48550/arxiv.2101.00001", year=2021, publication_date="2021-01-05")
+    article = Paper("scopus:2", TITLE, doi="10.1234/x", year=2022, document_type="article", preprints=(preprint.doi,))
+    (joined,) = merge_papers([preprint, article])
+    assert (joined.year, joined.publication_date) == (2022, None)
+    (joined,) = merge_papers([preprint, article, Paper("wos:3", doi="10.1234/x", publication_date="2022-03")])
+    assert (joined.publication_date, joined.provenance["publication_date"]) == ("2022-03", "wos:3")
+    (alone,) = merge_papers([Paper("s2:4", TITLE, year=2022, publication_date="2021-12-30")])
+    assert alone.publication_date == "2021-12-30"
+
+
+@pytest.mark.parametrize(
+    "doi", ["10.1016/j.xgen.2025.100814", "10.1007/s40278-023-41815-2", "10.1016/j.addr.2015.01.008"]
+)
+def test_real_records_of_four_sources_are_one_paper(shared_responses, doi):
+    papers = []
+    for name, files in RECORDED.items():
+        for file in files:
+            reader = source(name)
+            request = (
+                reader.search(Query("q", "x"), DAY, 10) if hasattr(reader, "search") else reader.lookup(["10.1/x"])
+            )
+            papers += reader.read((shared_responses / name / file).read_bytes(), request).papers
+    (found,) = [paper for paper in merge_papers(papers) if paper.doi == doi]
+    assert {record.partition(":")[0] for record in found.records} == set(RECORDED)
+    if "xgen" in doi:
+        assert found.preprints == ("10.1101/2024.04.01.587366",)

@@ -122,7 +122,7 @@ def test_attempts_before_the_budget_ended_are_told() -> None:
 def test_an_error_that_cannot_get_better_is_asked_once(status: int) -> None:
     fault, server = search("crossref", fake.reply(status, b'{"message": "not so"}'))
     assert fault.stop == Stop.HTTP_ERROR
-    assert str(fault) == f"HTTP {status}: '{{\"message\": \"not so\"}}'"
+    assert str(fault) == f'HTTP {status}: \'{{"message": "not so"}}\''
     assert len(server.requests) == 1
 
 
@@ -210,7 +210,10 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
     gone = PagesServer(lambda path: numbers(1))
     gone.stop()
     fault = fault_of(gone)
-    assert (fault.stop, str(fault)) == (Stop.UNREACHABLE, "the connection failed: All connection attempts failed; 3 attempts")
+    assert (fault.stop, str(fault)) == (
+        Stop.UNREACHABLE,
+        "the connection failed: All connection attempts failed; 3 attempts",
+    )
 
 
 # Size
@@ -471,9 +474,7 @@ def test_a_key_with_strange_characters_is_one_clear_error(
     assert server.asked == []
 
 
-def test_blanks_around_a_key_are_none_of_it(
-    pages: Callable[..., PagesServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blanks_around_a_key_are_none_of_it(pages: Callable[..., PagesServer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMPTY_KEY", " \n")
     monkeypatch.setenv("NUMBERS_KEY", " key-12345\n")
     server = pages(numbers(1))
@@ -531,9 +532,7 @@ def starts_of(readers: list[Numbers], clock: NoWaiting, server: PagesServer) -> 
 
     async def fetch_all() -> None:
         async with Client(quick(), "1", clock.clock) as client:
-            await asyncio.gather(
-                *(client.fetch(reader, reader.search(QUERY, DAY, 10), FOREVER) for reader in readers)
-            )
+            await asyncio.gather(*(client.fetch(reader, reader.search(QUERY, DAY, 10), FOREVER) for reader in readers))
 
     asyncio.run(fetch_all())
     return starts
@@ -631,7 +630,9 @@ def test_no_more_requests_are_under_way_than_allowed(concurrency: int) -> None:
 
         async def fetch_many() -> None:
             async with Client(quick(), "1") as client:
-                await asyncio.gather(*(client.fetch(reader, reader.lookup([f"10.5555/{i}"]), FOREVER) for i in range(9)))
+                await asyncio.gather(
+                    *(client.fetch(reader, reader.lookup([f"10.5555/{i}"]), FOREVER) for i in range(9))
+                )
 
         asyncio.run(fetch_many())
     assert max(seen.under_way for seen in server.requests) == concurrency
