@@ -21,9 +21,9 @@ from types import FrameType
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from experiments.config import config_dir
+from experiments.config import choices_of_groups, config_dir
 from experiments.explain import CONFIG_ERRORS, explain_config_error, explain_os_error
 from pipeline.errors import UserError, did_you_mean, without_secrets
 
@@ -53,6 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.argv = [f"litgrade {verb}", *rest]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no ±
+    OmegaConf.register_new_resolver("choices", choices_of_groups, replace=True)  # for --help
     os.environ["HYDRA_FULL_ERROR"] = "1"  # lets errors through to us instead of printing them
     signal.signal(signal.SIGTERM, _stop)  # so that a terminated run is closed as killed
     _run(verb, rest)

@@ -240,6 +240,19 @@ def config_dir() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "conf"
 
 
+def choices_of_groups(config_name: str) -> str:
+    """Return the groups that a config of conf/ is composed from, each with its choices, a line a group."""
+    lines = []
+    for entry in OmegaConf.load(config_dir() / f"{config_name}.yaml").defaults:
+        if isinstance(entry, str):
+            lines += [] if entry == "_self_" else [choices_of_groups(entry)]
+        else:
+            (group,) = entry
+            names = sorted(path.stem for path in (config_dir() / str(group)).glob("*.yaml"))
+            lines += [f"{group}: {', '.join(names)}"] if names else []  # not those of overrides and other packages
+    return "\n".join(lines)
+
+
 def read_config(composed: DictConfig) -> RunConfig:
     """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
     if missing := sorted(OmegaConf.missing_keys(composed)):

@@ -51,14 +51,16 @@ def explain_os_error(error: OSError) -> str:
     return f"{where}: {error.strerror or error}; check the paths in the config and hydra.run.dir"
 
 
+_QUOTING = "put values with spaces or any of ,:=()[]{} in quotes, twice for the shell: 'key=\"some, text\"'"
+
+
 def explain_config_error(error: Exception, overrides: Sequence[str], config_dir: Path) -> str:
     """Return one line for what Hydra or OmegaConf refused on this command line."""
     text = str(error)
     if isinstance(error, OverrideParseException):
-        return (
-            f"cannot read {error.override!r}: {text.splitlines()[0]}; put values with spaces or any of ,:=()[]{{}} in "
-            "quotes, twice for the shell: 'key=\"some, text\"'"
-        )
+        return f"cannot read {error.override!r}: {text.splitlines()[0]}; {_QUOTING}"
+    if ambiguous := re.match(r"Ambiguous value for argument '(.*)'$", text.splitlines()[0] if text else ""):
+        return f"cannot read {ambiguous.group(1)!r} as one value; {_QUOTING}, or give several with -m"
     if unknown := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, choice = unknown.groups()
         choices = sorted(path.stem for path in (config_dir / group).glob("*.yaml"))
@@ -85,7 +87,7 @@ def known_keys(config_dir: Path) -> dict[str, str]:
             content = yaml.safe_load(text) or {}
             choice = f"{group}={path.stem}" if group else f"litgrade {path.stem}"
             prefix = "" if text.startswith("# @package _global_") else group
-            keys |= dict.fromkeys(_flatten(content, prefix), choice)
+            keys = dict.fromkeys(_flatten(content, prefix), choice) | keys
     return {key: choice for key, choice in keys.items() if not key.startswith(("defaults", "hydra"))}
 
 

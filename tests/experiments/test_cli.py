@@ -60,7 +60,8 @@ def test_an_unknown_verb():
         cwd=ROOT / "src", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr == "litgrade: unknown verb 'rum': expected one of run, ablation, models; did you mean run?\n"
+    expected = "run, ablation, collect, sources, models"
+    assert done.stderr == f"litgrade: unknown verb 'rum': expected one of {expected}; did you mean run?\n"
 
 
 def test_a_missing_folder(tmp_path, small):
@@ -142,3 +143,20 @@ def test_a_job_that_fails_in_a_multirun_leaves_the_others_alone(tmp_path, small)
     assert "evaluate=25 is above semantic=20" in last[0]
     assert "cutoffs.evaluate=0: expected a number greater than 0" in last[1]
     assert len(list(tmp_path.glob("outputs/sweeps/*/*/*/metrics.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "groups"),
+    [("run", {"collection", "arm", "llm", "tracking"}), ("collect", {"sources", "enrich", "tracking"})],
+)
+def test_help_lists_the_groups_of_the_verb(verb, groups, tmp_path):
+    told = litgrade(verb, "--help", cwd=tmp_path).stdout.split("choices:\n")[1].split("\n\n")[0]
+    listed = {line.split(":")[0] for line in told.splitlines()}
+    assert groups <= listed
+    assert ("sources" in listed) == (verb == "collect")
+
+
+def test_a_value_that_could_be_several_is_told_with_the_quotes_to_type(tmp_path):
+    done = litgrade("collect", "query.text=flutter, dart", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("litgrade: cannot read 'query.text=flutter, dart' as one value; put values with")

@@ -10,11 +10,15 @@ from pipeline.errors import UserError
 
 GIVEN = {  # choices that need a value of the user's own
     "collection=beir": ["collection.path=somewhere"],
+    "collection=snapshot": ["collection.path=somewhere"],
     "embedder=folder": ["embedder.model.path=somewhere"],
     "cross_encoder=folder": ["cross_encoder.model.path=somewhere"],
 }
+OF_COLLECT = {"source", "sources", "enrich"}
 CHOICES = sorted(
-    f"{path.parent.name}={path.stem}" for path in config_dir().glob("*/*.yaml") if path.parent.name != "hydra"
+    f"{path.parent.name}={path.stem}"
+    for path in config_dir().glob("*/*.yaml")
+    if path.parent.name not in {"hydra", *OF_COLLECT}
 )
 
 
@@ -99,7 +103,7 @@ def test_the_previous_system_has_no_disciplines_and_no_reputation():
         ("collection=beir", "collection.path is not set; give collection.path=VALUE"),
         ("+weights.titel=1", "weights.titel=1: no such key"),
         ("+foo=1", "foo=1: no such key"),
-        ("collection.name=demi", "collection.name=demi: expected one of beir, demo; did you mean demo?"),
+        ("collection.name=demi", "collection.name=demi: expected one of beir, demo, snapshot; did you mean demo?"),
         ("+collection.path=x", "collection.path=x: no such key"),
         ("arm.stages=[{bm52: {}}]", "unknown stage 'bm52': expected one of bm25, cross_encoder, cut, grade, semantic"),
         (
