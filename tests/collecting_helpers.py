@@ -1,4 +1,4 @@
-"""What tests of collecting share: a clock that does not wait, a source that lists numbers, and walks over fake sources."""
+"""What tests of collecting share: a clock that does not wait, a source of numbers, and walks over fake sources."""
 
 from __future__ import annotations
 

@@ -25,18 +25,19 @@ from experiments.tables import markdown
 from experiments.tracking import flatten, tracked_run
 from pipeline.collecting.client import Client
 from pipeline.collecting.collector import Collector, kept_report, replay
-from pipeline.collecting.reports import Report
+from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.collecting.walk import Limits, Walk
 from pipeline.enrich import Enrich, Enrichment, open_enrichment_reports
 from pipeline.errors import UserError
+from pipeline.impact import impacts_at_hand
 from pipeline.merge import Merge, merge_papers
 from pipeline.papers import Query
 from pipeline.sources import Source, SourceSettings
-from pipeline.sources.terms import any_of
 
 log = logging.getLogger(__name__)
 
+_ANSWERED = {Stop.DONE, Stop.CAP}
 _PACKAGES = ("litgrade", "rapidfuzz", "trafilatura", "pypdf")  # what merged and read pages hang on
 
 
@@ -62,7 +63,7 @@ class Plan:
         return [Walk(cast("Source", source), query, day, limits) for source in searched]
 
 
-def begin(config: CollectConfig, responses: Responses) -> Plan:
+def begin(config: CollectConfig, queries: Sequence[Query], responses: Responses) -> Plan:
     """Return the plan of a collection that begins or goes on; what was kept must have been asked in the same way."""
     settings = config.model_dump(mode="json", include={"merge": True, "enrich": True, "sources": _KEPT_SETTINGS})
     known = responses.fact("settings")
@@ -76,9 +77,6 @@ def begin(config: CollectConfig, responses: Responses) -> Plan:
             f"{responses.path.parent} was begun with {key}={old.get(key)}, now it is {new.get(key)}; set it as it was, "
             "or collect into a new snapshot"
         )
-    queries = config.read_queries()
-    if unsearchable := [query for query in queries if not any_of(query)]:
-        raise UserError(f"query {unsearchable[0].query_id}: no word to search for in {unsearchable[0].text!r}")
     _add_queries(queries, responses)
     return resume(responses)
 
@@ -157,9 +155,9 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
     return Snapshot(plan.queries, papers, sorted_pools, [*reports, *enrichment.reports], n_records, facts)
 
 
-async def collect(config: CollectConfig, responses: Responses) -> Snapshot:
+async def collect(config: CollectConfig, queries: Sequence[Query], responses: Responses) -> Snapshot:
     """Ask what is not kept yet, then build."""
-    plan = begin(config, responses)
+    plan = begin(config, queries, responses)
     async with Client(config.sources.patience, importlib.metadata.version("litgrade")) as client:
         await ask(plan, config, client, responses)
         return await build(plan, responses, config.enrich.budget_s, client)
@@ -198,19 +196,21 @@ def open_responses(config: CollectConfig) -> Iterator[Responses]:
 def main(composed: DictConfig) -> None:
     """Collect or replay, freeze, show."""
     config = read_collect_config(composed)
-    name = config.snapshot.resolve().name
+    name, is_replay = config.snapshot.resolve().name, config.sources.mode == "replay"
+    queries = () if is_replay else _read_inputs(config)  # before there is anything to leave behind
     with (
         open_responses(config) as responses,
         tracked_run(config.tracking, f"collect {name}", {"kind": "collect", "collection": name}) as run,
     ):
-        is_replay = config.sources.mode == "replay"
-        snapshot = replayed(config, responses) if is_replay else asyncio.run(collect(config, responses))
+        snapshot = replayed(config, responses) if is_replay else asyncio.run(collect(config, queries, responses))
         print(report_table(snapshot))  # noqa: T201
         failures = [report for report in snapshot.reports if report.stop.is_failure]
         if config.sources.strict and failures:
             _let_ask_again(failures, responses)
             raise UserError("\n".join(f"{_what(report)} (sources.strict=true)" for report in failures))
         if not snapshot.papers:
+            if not is_replay:
+                _let_ask_again([report for report in snapshot.reports if report.stop not in _ANSWERED], responses)
             raise UserError("no source gave any paper; the table above says why")
         write_snapshot(snapshot, config.snapshot, responses.fingerprint())
         run.log(_params(snapshot), _metrics(snapshot), {})
@@ -219,6 +219,13 @@ def main(composed: DictConfig) -> None:
         log.warning("%s", _what(report))
     counted = f"{len(snapshot.queries)} queries, {snapshot.n_records} records, {len(snapshot.papers)} papers"
     print(f"{counted}\n{config.snapshot}")  # noqa: T201
+
+
+def _read_inputs(config: CollectConfig) -> tuple[Query, ...]:
+    """Return the queries; raise ``UserError`` also for impact factors that could not be read once all was asked."""
+    if config.enrich.impact in {"csv", "impact_factor"}:
+        impacts_at_hand(config.enrich.impact, config.enrich.impact_csv, ())
+    return config.read_queries()
 
 
 def report_table(snapshot: Snapshot) -> str:
@@ -247,7 +254,9 @@ def _what(report: Report) -> str:
 
 
 def _let_ask_again(failures: Sequence[Report], responses: Responses) -> None:
-    """So that the same command, run again, asks again where it failed."""
+    """So that the same command, run again, asks again where it failed, and looks up what it then finds."""
+    if any(report.query_id for report in failures):
+        open_enrichment_reports(responses)
     for report in failures:
         walk = f"search/{report.query_id}/{report.source}" if report.query_id else f"enrich/{report.source}"
         responses.forget_facts(f"report/{walk}")

@@ -21,6 +21,7 @@ from pipeline.llm.settings import Count
 from pipeline.merge import Merge
 from pipeline.papers import Query
 from pipeline.sources import SourceSettings
+from pipeline.sources.terms import any_of
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
@@ -72,13 +73,21 @@ class CollectConfig(Section):
     tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
 
     def read_queries(self) -> tuple[Query, ...]:
-        """Return the queries of the file, or the one of the command line; raise ``UserError`` for neither or both."""
+        """Return the queries of the file, or the one of the command line.
+
+        Raise ``UserError`` for neither or both, and for a query without any word.
+        """
         one = self.query
         if (self.queries is None) == (one.text is None):
             raise UserError("what is searched? give query.text='\"...\"' or queries=FILE, one of them")
-        if self.queries is not None:
-            return read_queries(self.queries)
-        return (Query(one.id, str(one.text).strip(), one.keywords, one.domain, one.fields),)
+        if self.queries is None:
+            queries: tuple[Query, ...] = (Query(one.id, str(one.text).strip(), one.keywords, one.domain, one.fields),)
+        else:
+            queries = read_queries(self.queries)
+        if wordless := [query for query in queries if not any_of(query)]:
+            where = "" if self.queries is None else f"{self.queries}: "
+            raise UserError(f"{where}query {wordless[0].query_id}: no word to search for in {wordless[0].text!r}")
+        return queries
 
 
 def read_collect_config(composed: DictConfig) -> CollectConfig:
@@ -99,13 +108,19 @@ def build_sources(available: dict[str, dict[str, Any]]) -> dict[str, SourceSetti
 def _build_source(name: str, settings: dict[str, Any]) -> SourceSettings:
     given = dict(settings)
     module_name = given.pop("module", None)
-    known = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
+    modules = _modules()
     where = f"sources.available.{name}"
-    if module_name not in known:
-        near = did_you_mean(str(module_name), known)
-        raise UserError(f"{where}.module={module_name}: expected one of {', '.join(known)}{near}")
-    module = importlib.import_module(f"{sources.__name__}.{module_name}")
+    if module_name not in modules:
+        near = did_you_mean(str(module_name), modules)
+        raise UserError(f"{where}.module={module_name}: expected one of {', '.join(modules)}{near}")
     try:
-        return cast("SourceSettings", TypeAdapter(module.Source).validate_python({"name": name, **given}))
+        return cast("SourceSettings", TypeAdapter(modules[module_name]).validate_python({"name": name, **given}))
     except ValidationError as error:
         raise UserError(explain_validation(error, within=where)) from error
+
+
+def _modules() -> dict[str, Any]:
+    """Return the class ``Source`` of every module that has one."""
+    names = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
+    modules = {name: importlib.import_module(f"{sources.__name__}.{name}") for name in names}
+    return {name: module.Source for name, module in modules.items() if hasattr(module, "Source")}

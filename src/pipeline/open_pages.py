@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,6 +14,8 @@ from pipeline.collecting.responses import Response, Responses
 from pipeline.papers import Paper
 from pipeline.scraping import ScrapeError, Scraper
 from pipeline.titles import could_be_same
+
+log = logging.getLogger(__name__)
 
 WALK = "enrich/pages"
 _READ, _REFUSED = 200, 0  # status of what is kept
@@ -38,8 +41,8 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
     async def work() -> None:
         for paper in waiting:
             for place in _places(paper):
-                if responses.get(WALK, place) is None:
-                    responses.add(WALK, place, await _read(scraper, place))
+                if responses.get(WALK, place) is None and (answer := await _read(scraper, place)) is not None:
+                    responses.add(WALK, place, answer)
                 if _said(paper, place, responses).get("keywords" if paper.abstract else "abstract"):
                     break
 
@@ -52,11 +55,14 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
     return Report("", "pages", stop, "", n_read, 0, len(papers), round(loop.time() - started, 2))
 
 
-async def _read(scraper: Scraper, place: str) -> Response:
+async def _read(scraper: Scraper, place: str) -> Response | None:
     try:
         scraped = await scraper.scrape(place)
     except ScrapeError as error:
         return Response(place, _REFUSED, str(error).encode())
+    except Exception:  # whatever it is, the other pages are read
+        log.exception("%s: a fault of litgrade, not of the page", place)
+        return None
     return Response(place, _READ, json.dumps(asdict(scraped), ensure_ascii=False).encode())
 
 

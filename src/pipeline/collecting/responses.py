@@ -11,7 +11,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,10 @@ class Responses:
 
     def close(self) -> None:
         """Leave one file behind, which a folder that cannot be written to can hold."""
-        with self._told():
-            if not self._is_read_only:
+        if not self._is_read_only:
+            with suppress(sqlite3.OperationalError):  # locked: somebody looks into it, and all is on disk anyway
                 self._connection.execute("PRAGMA journal_mode=DELETE")
-            self._connection.close()
+        self._connection.close()
 
     def get(self, walk: str, key: str) -> Response | None:
         """Return the answer under this key, or None."""

@@ -467,7 +467,7 @@ def test_a_key_with_strange_characters_is_one_clear_error(
     monkeypatch.setattr("os.environ", {"NUMBERS_KEY": value})
     server = pages(numbers(1))
     reader = at(server, credentials=(Credential(("NUMBERS_KEY",), header="X-Key"),))
-    with pytest.raises(UserError, match="^the value of NUMBERS_KEY holds characters that no key") as caught:
+    with pytest.raises(UserError, match=r"^the value of NUMBERS_KEY holds characters that no key") as caught:
         ask(reader, reader.search(QUERY, DAY, 10))
     assert "\n" not in str(caught.value)
     assert value not in str(caught.value)
@@ -503,7 +503,7 @@ def test_a_contact_address_with_a_line_break_is_one_clear_error(
 ) -> None:
     monkeypatch.setenv("LITGRADE_MAILTO", "me@uni.example\r\nX-Other: 1")
     server = pages(numbers(1))
-    with pytest.raises(UserError, match="^the value of LITGRADE_MAILTO"):
+    with pytest.raises(UserError, match=r"^the value of LITGRADE_MAILTO"):
         get(server)
     assert server.asked == []
 

@@ -124,6 +124,16 @@ def test_what_was_added_survives_a_killed_process(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["responses.sqlite"]
 
 
+def test_a_file_that_another_process_reads_can_be_closed(tmp_path: Path) -> None:
+    path = tmp_path / "responses.sqlite"
+    responses = filled(path, [1])
+    other = Responses(path, is_read_only=True)
+    responses.close()
+    assert other.get("search/q1/arxiv", "000001") == one(1)
+    other.close()
+    assert Responses(path, is_read_only=True).get("search/q1/arxiv", "000001") == one(1)
+
+
 def test_what_a_killed_process_left_can_be_read_without_writing(tmp_path: Path) -> None:
     path = tmp_path / "responses.sqlite"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
