@@ -59,12 +59,13 @@ _NOTICES = {
 # The date of the DOI's registration ("created") is none of publication: a backfile comes decades later.
 _DATES = ("issued", "published", "published-print", "published-online", "posted", "approved")
 _RETRACTED = re.compile(r"\[?retract(?:ed|ion)(?: article| note| notice)?\]?\s*:|\[retracted\]", re.IGNORECASE)
+_REACH = 10_000  # offset and rows together
 _ABSTRACT_HEADING = re.compile(r"^abstract\s*(?:[.:\u2013\u2014|]\s*|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Source(SourceSettings):
-    """Walks with a cursor that never ends and lives five minutes; also asked for many DOIs at once."""
+    """Walks by offset, because a cursor moves on with answers that were lost; also asked for many DOIs at once."""
 
     dois_a_request: ClassVar[int] = 40
     fills: ClassVar[tuple[str, ...]] = (
@@ -82,8 +83,7 @@ class Source(SourceSettings):
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (works of any date)
         """Return the first page of works that share words with the query, the nearest first."""
         words = " ".join([*search_words(query), *search_phrases(query)]) or query.text
-        params = {"query.bibliographic": words, "rows": str(min(self.page_size, limit)), "cursor": "*"}
-        return Request(self.base_url, params, state=(0, limit))
+        return _at(Request(self.base_url, {"query.bibliographic": words}), 0, min(self.page_size, limit), limit)
 
     def lookup(self, dois: Sequence[str]) -> Request:
         """Return one request for these DOIs. A comma separates filters, so a DOI with one in it is left out."""
@@ -101,16 +101,8 @@ class Source(SourceSettings):
         if answer.get("status") != "ok" or not isinstance(records, list):
             raise MalformedError(f"sent no works but {shown(body)}")
         found = [paper for record in records if (paper := _paper(self.name, mapping(record)))]
-        papers = _latest_versions(found)
-        following = _following(request, message.get("next-cursor"), len(records), len(papers))
-        return Page(papers, following, whole_number(message.get("total-results")), len(records))
-
-    def instead(self, status: int, body: bytes, request: Request) -> Request | None:
-        """Go on by offset where a cursor has died, as it does when an interrupted walk is taken up again."""
-        if status != 404 or b"cursor-invalid" not in body or not request.state:
-            return None
-        others = {name: value for name, value in request.params.items() if name != "cursor"}
-        return dataclasses.replace(request, params={**others, "offset": str(request.state[0])})
+        papers, total = _latest_versions(found), whole_number(message.get("total-results"))
+        return Page(papers, _following(request, len(records), len(papers), total or 0), total, len(records))
 
 
 def person_name(person: Mapping[str, Any]) -> str:
@@ -125,17 +117,20 @@ def first_address(*values: object) -> str | None:
     return next((text for text in texts if text.startswith(("http://", "https://"))), None)
 
 
-def _following(request: Request, cursor: object, n_records: int, n_papers: int) -> Request | None:
-    """Return the next page. There is always a next cursor: only a short page tells the end."""
+def _at(request: Request, start: int, rows: int, wanted: int) -> Request:
+    rows = min(rows, _REACH - start)
+    params = {**request.params, "rows": str(rows), "offset": str(start)}
+    return dataclasses.replace(request, params=params, state=(start, wanted))
+
+
+def _following(request: Request, n_records: int, n_papers: int, total: int) -> Request | None:
+    """Return the next page of a walk; a page may be short in the middle of it, an empty one is its end."""
     if not request.state:
         return None
-    seen, wanted = request.state[0] + n_records, request.state[1] - n_papers
-    if n_records < int(request.params["rows"]) or wanted <= 0:
+    start, wanted = request.state[0] + n_records, request.state[1] - n_papers
+    if not n_records or wanted <= 0 or start >= min(total, _REACH):
         return None
-    is_by_cursor = "cursor" in request.params and isinstance(cursor, str)
-    step = {"cursor": str(cursor)} if is_by_cursor else {"offset": str(seen)}
-    others = {name: value for name, value in request.params.items() if name not in {"cursor", "offset"}}
-    return dataclasses.replace(request, params={**others, **step}, state=(seen, wanted))
+    return _at(request, start, int(request.params["rows"]), wanted)
 
 
 def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:

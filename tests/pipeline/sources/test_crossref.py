@@ -30,13 +30,13 @@ def paper(**work: Any) -> Paper:
     return only
 
 
-def test_a_search_asks_for_plain_words_and_keywords_with_a_new_cursor() -> None:
+def test_a_search_asks_for_plain_words_and_keywords() -> None:
     request = source("crossref").search(Query("q", "The dance of honey-bees", ("waggle dance",)), DAY, limit=250)
     assert request.url == "https://api.crossref.org/works"
     assert request.params == {
         "query.bibliographic": "dance honey-bees waggle dance",
         "rows": "100",
-        "cursor": "*",
+        "offset": "0",
     }
 
 
@@ -75,23 +75,38 @@ def test_a_look_up_has_one_page() -> None:
     assert read({"DOI": "10.1000/a"}).following is None
 
 
-def walk_step(n_items: int, *, rows: int = 2, limit: int = 10, cursor: object = "next==") -> Page:
+def walk_step(n_items: int, *, rows: int = 2, limit: int = 10, total: int = 7) -> Page:
     crossref = source("crossref", page_size=rows)
     request = crossref.search(Query("q", "bees"), DAY, limit)
     items = [{"DOI": f"10.1000/{i}", "title": ["Bees"]} for i in range(n_items)]
-    page: Page = crossref.read(body(*items, **{"next-cursor": cursor}), request)
+    page: Page = crossref.read(body(*items, **{"total-results": total, "next-cursor": "always=="}), request)
     return page
 
 
-def test_a_walk_goes_on_with_the_next_cursor_and_the_same_rows() -> None:
-    following = walk_step(2).following
+@pytest.mark.parametrize("n_items", [1, 2])
+def test_a_walk_goes_on_behind_what_came_with_the_same_rows(n_items: int) -> None:
+    following = walk_step(n_items).following
     assert following is not None
-    assert following.params == {"query.bibliographic": "bees", "rows": "2", "cursor": "next=="}
+    assert following.params == {"query.bibliographic": "bees", "rows": "2", "offset": str(n_items)}
 
 
-@pytest.mark.parametrize("n_items", [0, 1])
-def test_an_empty_or_short_page_ends_a_walk_though_there_is_a_next_cursor(n_items: int) -> None:
-    assert walk_step(n_items).following is None
+@pytest.mark.parametrize(("n_items", "total"), [(0, 7), (2, 2), (1, 1)])
+def test_an_empty_page_or_the_total_ends_a_walk_though_there_is_a_next_cursor(n_items: int, total: int) -> None:
+    assert walk_step(n_items, total=total).following is None
+
+
+def test_no_walk_asks_beyond_what_an_offset_can_reach() -> None:
+    crossref = source("crossref", page_size=1000)
+    request = crossref.search(Query("q", "bees"), DAY, 20_000)
+    items = [{"DOI": f"10.1000/{i}"} for i in range(999)]
+    starts = []
+    while request is not None:
+        starts.append((request.params["offset"], request.params["rows"]))
+        request = crossref.read(
+            body(*items[: int(request.params["rows"])], **{"total-results": 50_000}), request
+        ).following
+    assert starts[:2] == [("0", "1000"), ("999", "1000")]
+    assert starts[-1] == ("9990", "10")
 
 
 def test_a_walk_ends_when_enough_papers_are_there() -> None:
@@ -105,22 +120,6 @@ def test_records_that_are_no_papers_do_not_count_as_wanted_ones() -> None:
     page = crossref.read(body(*items, **{"next-cursor": "next"}), request)
     assert (len(page.papers), page.received, page.declared) == (1, 2, 7)
     assert page.following is not None
-
-
-def test_a_walk_whose_cursor_died_goes_on_by_offset() -> None:
-    crossref = source("crossref", page_size=2)
-    following = walk_step(2).following
-    dead = b'{"status":"failed","message":[{"type":"cursor-invalid","value":"next=="}]}'
-    instead = crossref.instead(404, dead, following)
-    assert instead.params == {"query.bibliographic": "bees", "rows": "2", "offset": "2"}
-    items = [{"DOI": f"10.1000/{i}", "title": ["Bees"]} for i in range(2, 4)]
-    assert crossref.read(body(*items), instead).following.params["offset"] == "4"
-
-
-def test_other_errors_have_no_request_in_their_place() -> None:
-    crossref = source("crossref")
-    assert crossref.instead(404, b"Resource not found.", walk_step(2).following) is None
-    assert crossref.instead(404, b"cursor-invalid", LOOKUP) is None
 
 
 @pytest.mark.parametrize(
@@ -341,11 +340,11 @@ def test_the_recorded_walk_ends_at_the_empty_page(shared_responses: Any) -> None
     assert request is None
 
 
-def test_the_recorded_second_page_is_asked_with_the_cursor_of_the_first(shared_responses: Any) -> None:
+def test_the_recorded_second_page_is_asked_behind_the_first(shared_responses: Any) -> None:
     crossref = source("crossref", page_size=10)
     sent = (shared_responses / "crossref" / "works_cursor_page1.json").read_bytes()
     page = crossref.read(sent, crossref.search(Query("q", "ecology"), DAY, limit=100))
-    assert page.following.params["cursor"] == json.loads(sent)["message"]["next-cursor"]
+    assert page.following.params["offset"] == "10"
     assert page.papers[0].paper_id == "crossref:10.1093/obo/9780199830060-0238"
     assert (page.papers[0].title, page.papers[0].document_type) == ("Communicating Ecology", "book chapter")
 
@@ -434,12 +433,8 @@ def test_recorded_errors(shared_responses: Any) -> None:
             crossref.read((folder / name).read_bytes(), LOOKUP)
     with pytest.raises(RefusedError):
         crossref.read((folder / "error_400_integer.json").read_bytes(), LOOKUP)
-    request = crossref.read(
-        (folder / "works_cursor_page1.json").read_bytes(),
-        source("crossref", page_size=10).search(Query("q", "ecology"), DAY, limit=100),
-    ).following
-    instead = crossref.instead(404, (folder / "error_404_cursor_invalid.json").read_bytes(), request)
-    assert (instead.params["offset"], "cursor" in instead.params) == ("10", False)
+    with pytest.raises(RefusedError):
+        crossref.read((folder / "error_404_cursor_invalid.json").read_bytes(), LOOKUP)
 
 
 MERGE_SET = {
