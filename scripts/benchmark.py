@@ -35,7 +35,7 @@ from pipeline.identifiers import normalize_doi
 from pipeline.llm.chat import open_chat
 from pipeline.llm.requests import make_request
 from pipeline.llm.settings import Llm
-from pipeline.merge import merge_papers
+from pipeline.merging.merge import merge_papers
 from pipeline.okapi import Okapi
 from pipeline.papers import Paper
 

@@ -21,8 +21,8 @@ from pipeline.collecting.reports import Report
 from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Limits, Walk
 from pipeline.papers import Paper, Query
+from pipeline.parsing import parse_object
 from pipeline.sources import Credential, Page, Request
-from pipeline.sources.parsing import parse_object
 from source_helpers import source
 
 DAY = datetime.date(2026, 9, 30)

@@ -92,6 +92,8 @@ def _check_is_measured(result: RunResult) -> None:
             f"{result.collection.name}: without judgments there is nothing to compare arms by; "
             "add qrels/test.tsv to it, or rank with litgrade run"
         )
+    if n_without := result.counts["queries_without_judgments"]:
+        log.warning("%d of %d queries have no judgments: the others are measured", n_without, result.counts["queries"])
 
 
 def _log_summary(table: ArmTable, folder: Path, sweep: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import importlib.metadata
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from experiments import cli
 from experiments.collect_config import CollectConfig, build_sources, read_collect_config
 from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, write_snapshot
 from experiments.tables import markdown
-from experiments.tracking import flatten, tracked_run
+from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.collecting.client import Client
 from pipeline.collecting.collector import Collector, kept_report, replay
 from pipeline.collecting.reports import Report, Stop
@@ -31,7 +32,7 @@ from pipeline.collecting.walk import Limits, Walk
 from pipeline.enrich import Enrich, Enrichment, open_enrichment_reports
 from pipeline.errors import UserError
 from pipeline.impact import impacts_at_hand
-from pipeline.merge import Merge, merge_papers
+from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Query
 from pipeline.sources import Source, SourceSettings
 
@@ -68,20 +69,27 @@ def begin(config: CollectConfig, queries: Sequence[Query], responses: Responses)
     settings = config.model_dump(mode="json", include={"merge": True, "enrich": True, "sources": _KEPT_SETTINGS})
     known = responses.fact("settings")
     if known is None:
-        responses.set_fact("settings", settings)
         responses.set_fact("versions", {name: importlib.metadata.version(name) for name in _PACKAGES})
-    elif known != settings:
-        old, new = flatten(known), flatten(settings)
-        key = next(key for key in [*new, *old] if old.get(key) != new.get(key))
+    old, new = _what_counts(known or settings), _what_counts(settings)
+    if key := next((key for key in [*new, *old] if old.get(key) != new.get(key)), None):
         raise UserError(
             f"{responses.path.parent} was begun with {key}={old.get(key)}, now it is {new.get(key)}; set it as it was, "
             "or collect into a new snapshot"
         )
+    responses.set_fact("settings", settings)
     _add_queries(queries, responses)
     return resume(responses)
 
 
 _KEPT_SETTINGS = {"names", "limit", "max_pages", "available"}
+_PACE_AND_WORDS = re.compile(
+    r"\.(budget_s|scraping\.(concurrency|timeout_s)|interval_s|burst|concurrency|host|kind|gives)$"
+)
+
+
+def _what_counts(settings: Mapping[str, Any]) -> dict[str, object]:
+    """Return the settings that answers and papers hang on, in one level."""
+    return {key: value for key, value in flatten(settings).items() if not _PACE_AND_WORDS.search(key)}
 
 
 def _add_queries(queries: Sequence[Query], responses: Responses) -> None:
@@ -213,7 +221,11 @@ def main(composed: DictConfig) -> None:
                 _let_ask_again([report for report in snapshot.reports if report.stop not in _ANSWERED], responses)
             raise UserError("no source gave any paper; the table above says why")
         write_snapshot(snapshot, config.snapshot, responses.fingerprint())
-        run.log(_params(snapshot), _metrics(snapshot), {})
+        run.log(
+            _params(snapshot),
+            _metrics(snapshot),
+            {f"stopped.{legal_part(source)}": stop for source, stop in _stops(snapshot).items()},
+        )
         run.log_files(config.snapshot, [MANIFEST, FILES[-1]])
     for report in failures:
         log.warning("%s", _what(report))
@@ -230,11 +242,10 @@ def _read_inputs(config: CollectConfig) -> tuple[Query, ...]:
 
 def report_table(snapshot: Snapshot) -> str:
     """Return one row a source: answers, records, seconds, and why it stopped, over all queries."""
-    rows = []
-    for name in dict.fromkeys(report.source for report in snapshot.reports):
+    rows, stops = [], _stops(snapshot)
+    for name in stops:
         reports = [report for report in snapshot.reports if report.source == name]
         declared = [report.declared for report in reports if report.declared is not None]
-        stops = Counter(report.stop for report in reports)
         rows.append(
             [
                 name,
@@ -242,10 +253,21 @@ def report_table(snapshot: Snapshot) -> str:
                 str(sum(report.records for report in reports)),
                 str(sum(declared)) if declared else "N/A",
                 f"{max(report.seconds for report in reports):.1f}",
-                ", ".join(f"{stop} {n}" if len(reports) > 1 else str(stop) for stop, n in stops.items()),
+                stops[name],
             ]
         )
     return markdown(["source", "answers", "records", "it has", "longest, s", "stopped by"], rows)
+
+
+def _stops(snapshot: Snapshot) -> dict[str, str]:
+    """Return why each source stopped, such as ``done 19, partial 1``."""
+    counted: dict[str, Counter[str]] = {}
+    for report in snapshot.reports:
+        counted.setdefault(report.source, Counter())[report.stop] += 1
+    return {
+        source: ", ".join(f"{stop} {n}" if stops.total() > 1 else str(stop) for stop, n in stops.items())
+        for source, stops in counted.items()
+    }
 
 
 def _what(report: Report) -> str:

@@ -18,10 +18,10 @@ from pipeline.collecting.client import Patience
 from pipeline.enrich import Enrich
 from pipeline.errors import UserError, did_you_mean
 from pipeline.llm.settings import Count
-from pipeline.merge import Merge
+from pipeline.merging.merge import Merge
 from pipeline.papers import Query
+from pipeline.search_terms import any_of
 from pipeline.sources import SourceSettings
-from pipeline.sources.terms import any_of
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 

@@ -16,12 +16,12 @@ from pipeline.collecting.lookups import Lookups, ask
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.impact import ImpactFrom, VenueReader, impacts_at_hand
-from pipeline.merge import Merge, merge_papers
-from pipeline.open_pages import WALK, complete_from_pages, lacking, read_pages
+from pipeline.merging.merge import Merge, merge_papers
+from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
-from pipeline.scraping import Scraper, Scraping
+from pipeline.scraping.open_pages import WALK, complete_from_pages, lacking, read_pages
+from pipeline.scraping.scraper import Scraper, Scraping
 from pipeline.sources import STRICT, Request
-from pipeline.titles import could_be_same
 
 _NOT_FOUND_BY_DOI = "10.48550/"  # arXiv registers with another agency than journals do
 
@@ -35,7 +35,9 @@ class Enrich:
     impact_csv: Path | None = None  #: for ``impact=csv``
     scrape: bool = True
     scraping: Scraping = field(default_factory=Scraping)
-    budget_s: Annotated[float, Field(gt=0)] = 30.0  #: a query, for look-ups, and once more for pages
+    budget_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = (
+        30.0  #: a query, for look-ups, and once more for pages
+    )
 
     @model_validator(mode="after")
     def _has_its_table(self) -> Enrich:

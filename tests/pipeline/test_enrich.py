@@ -17,9 +17,9 @@ from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.enrich import Enrich, Enrichment, open_enrichment_reports
 from pipeline.errors import UserError
-from pipeline.merge import Merge, merge_papers
-from pipeline.open_pages import WALK
+from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Paper
+from pipeline.scraping.open_pages import WALK
 from source_helpers import source
 
 MADE_UP = recent_papers(95)

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pipeline.collecting.reports import SourceFault, Stop
 from pipeline.collecting.responses import Response
 from pipeline.errors import UserError, first_line
+from pipeline.parsing import shown
 from pipeline.sources import STRICT, Credential, MalformedError, Page, Reader, RefusedError, Request, SourceSettings
-from pipeline.sources.parsing import shown
+from pipeline.unpacking import BodyError, TooBigError, read_body
 from pipeline.waiting import asked_wait_s, wait_s
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Patience:
 
     attempts: Annotated[int, Field(ge=1)] = 5  #: requests for one answer, while the source is overloaded or faulty
     backoff_s: Annotated[float, Field(ge=0, le=60)] = 1.0  #: first wait between them; doubled each time, with jitter
-    timeout_s: Annotated[float, Field(gt=0)] = 15.0  #: for one request
-    max_mb: Annotated[float, Field(gt=0)] = 20.0  #: size of one answer, unpacked
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0  #: for one request
+    max_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0  #: size of one answer, unpacked
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,10 @@ class Client:
         except (TimeoutError, httpx.TimeoutException):
             limit = self.patience.timeout_s
             raise _AttemptError(Stop.UNREACHABLE, f"no whole answer within {limit:g} s", can_get_better=True) from None
+        except BodyError as error:
+            is_final = isinstance(error, TooBigError)
+            reason = f"sent {error}" + (" (sources.patience.max_mb)" if is_final else "")
+            raise _AttemptError(Stop.MALFORMED, reason, can_get_better=not is_final) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = f"the connection failed: {_blotted(first_line(error).encode(), secrets).decode()}"
             raise _AttemptError(Stop.UNREACHABLE, reason, can_get_better=True) from None
@@ -186,39 +190,14 @@ class Client:
         for _ in range(_MOST_REDIRECTS + 1):
             async with self._open.stream("GET", url, headers=headers) as answer:
                 if answer.status_code not in _REDIRECTS or "location" not in answer.headers:
-                    return answer.status_code, answer.headers, _blotted(await self._body(answer), secrets)
+                    body = await read_body(answer, self.patience.max_mb)
+                    return answer.status_code, answer.headers, _blotted(body, secrets)
                 target = url.join(answer.headers["location"])
             if not _is_same_place(url, target):
                 place = f"{target.scheme}://{target.netloc.decode()}"
                 raise _AttemptError(Stop.REFUSED, f"redirected elsewhere, to {place}", can_get_better=False)
             url = target
         raise _AttemptError(Stop.REFUSED, f"redirected more than {_MOST_REDIRECTS} times", can_get_better=False)
-
-    async def _body(self, answer: httpx.Response) -> bytes:
-        """Return the body, unpacked here because httpx unpacks without a limit."""
-        limit, packing = int(self.patience.max_mb * 1e6), answer.headers.get("content-encoding", "").strip().lower()
-        if packing not in {"", "identity", "gzip", "x-gzip"}:
-            raise _AttemptError(Stop.MALFORMED, f"sent an answer packed as {packing[:40]!r}", can_get_better=True)
-        unpacker = zlib.decompressobj(wbits=31) if "gzip" in packing else None
-        body = bytearray()
-        async for part in answer.aiter_raw():
-            if unpacker is None:
-                body += part
-            elif not unpacker.eof:
-                body += _unpacked(unpacker, part, limit + 1 - len(body))
-            if len(body) > limit:
-                reason = f"sent more than {self.patience.max_mb:g} MB (sources.patience.max_mb)"
-                raise _AttemptError(Stop.MALFORMED, reason, can_get_better=False)
-        if unpacker and body and not unpacker.eof:
-            raise _AttemptError(Stop.MALFORMED, "sent gzip that ends too early", can_get_better=True)
-        return bytes(body)
-
-
-def _unpacked(unpacker: zlib._Decompress, part: bytes, most: int) -> bytes:
-    try:
-        return unpacker.decompress(part, most)
-    except zlib.error:
-        raise _AttemptError(Stop.MALFORMED, "sent gzip that cannot be unpacked", can_get_better=True) from None
 
 
 def _is_same_place(url: httpx.URL, target: httpx.URL) -> bool:

@@ -55,6 +55,8 @@ class Collector:
             return known
         started = asyncio.get_running_loop().time()
         stop, detail = await outcome(walk.source, lambda: self._pages(walk, deadline), deadline)
+        if stop == Stop.BUDGET and not walk.pages:
+            stop, detail = Stop.UNREACHABLE, "no answer within the budget"
         if stop != Stop.DONE:
             is_gap = stop == Stop.MALFORMED and walk.papers
             walk.stop, walk.detail = Stop.PARTIAL if is_gap else stop, detail
@@ -64,18 +66,19 @@ class Collector:
 
     async def _pages(self, walk: Walk, deadline: float) -> None:
         requests = walk.requests()
-        request = next(requests)
-        while True:
-            kept = self.responses.get(walk.name, walk.step)
+        request: Request | None = next(requests)
+        while request is not None:
+            step, kept = walk.step, self.responses.get(walk.name, walk.step)
             if kept is None:
                 response, page = await self.client.fetch(walk.source, request, deadline)
-                self.responses.add(walk.name, walk.step, response)
             else:
                 page = read_kept(walk.source, request, kept, self.responses)
             try:
                 request = requests.send(page)
             except StopIteration:
-                return
+                request = None
+            if kept is None and walk.stop != Stop.MALFORMED:  # a page that repeats others is not to be kept for ever
+                self.responses.add(walk.name, step, response)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, _Done]]) -> list[_Done]:

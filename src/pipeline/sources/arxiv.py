@@ -12,9 +12,9 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import parse_xml, shown
+from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
-from pipeline.sources.parsing import parse_xml, shown
-from pipeline.sources.terms import any_of
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _ARXIV = "{http://arxiv.org/schemas/atom}"

@@ -16,10 +16,10 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import listing, mapping, parse_object
+from pipeline.search_terms import mentions, search_phrases, search_words
 from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
 from pipeline.sources.arxiv import newest
-from pipeline.sources.parsing import listing, mapping, parse_object
-from pipeline.sources.terms import mentions, search_phrases, search_words
 
 _DAYS = 30
 _SERVERS = {"biorxiv": "bioRxiv", "medrxiv": "medRxiv"}

@@ -17,10 +17,10 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.search_terms import mentions, search_phrases, search_words
 from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
 from pipeline.sources.arxiv import newest
-from pipeline.sources.parsing import listing, mapping, parse_object, shown
-from pipeline.sources.terms import mentions, search_phrases, search_words
 
 _PROVIDERS = {"psyarxiv": "PsyArXiv", "socarxiv": "SocArXiv", "edarxiv": "EdArXiv"}
 _MOST_WORDS = 4  # of a query; without a token there are 100 requests an hour

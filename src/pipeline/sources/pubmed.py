@@ -13,9 +13,9 @@ from pipeline.cleaning import clean_text, clean_texts, whole_number
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import listing, mapping, parse_object, parse_xml, shown
+from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
-from pipeline.sources.parsing import listing, mapping, parse_object, parse_xml, shown
-from pipeline.sources.terms import any_of
 
 _MOST_IDS = 9999  # of one search
 _DATABASE = {"db": "pubmed", "tool": "litgrade"}

@@ -15,9 +15,9 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.search_terms import search_words
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
-from pipeline.sources.parsing import listing, mapping, parse_object, shown
-from pipeline.sources.terms import search_words
 
 _FIELDS = (
     "paperId,externalIds,title,abstract,authors,year,publicationDate,venue,journal,publicationVenue,publicationTypes,"

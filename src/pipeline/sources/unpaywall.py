@@ -12,9 +12,9 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi
 from pipeline.papers import Paper
+from pipeline.parsing import listing, mapping, parse_object, shown
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 from pipeline.sources.crossref import DOCUMENT_TYPES, NO_PAPERS, first_address, person_name
-from pipeline.sources.parsing import listing, mapping, parse_object, shown
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)

@@ -12,9 +12,9 @@ from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_numbe
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
 from pipeline.papers import Paper, Query
+from pipeline.parsing import listing, mapping, next_page, parse_object
+from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
-from pipeline.sources.parsing import listing, mapping, next_page, parse_object
-from pipeline.sources.terms import any_of
 
 _MOST_A_PAGE = 50
 _DATABASE = "WOS"  # others count other citations

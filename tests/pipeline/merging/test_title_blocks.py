@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.merging.same_paper import Traits, read_traits
+from pipeline.merging.title_blocks import slip_pairs, title_pairs
 from pipeline.papers import Paper
-from pipeline.same_paper import Traits, read_traits
-from pipeline.title_blocks import slip_pairs, title_pairs
 
 LONG = "Soil erosion in alpine valleys after heavy rain"
 

@@ -9,8 +9,8 @@ from itertools import combinations, product
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from pipeline.same_paper import Traits
-from pipeline.title_keys import TitleKey, differ_by_a_slip, holes
+from pipeline.merging.same_paper import Traits
+from pipeline.merging.title_keys import TitleKey, differ_by_a_slip, holes
 
 Pair = tuple[int, int]
 

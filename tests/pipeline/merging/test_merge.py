@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.identifiers import normalize_doi
-from pipeline.merge import Merge, merge_papers
+from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Paper, Query
 from source_helpers import source
 

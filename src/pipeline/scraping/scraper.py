@@ -12,7 +12,6 @@ import hashlib
 import logging
 import multiprocessing
 import re
-import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -24,8 +23,9 @@ import pydantic.dataclasses
 from pebble import ProcessExpired, ProcessPool
 from pydantic import ConfigDict, Field
 
-from pipeline.documents import Found, Kind, UnreadableError, read_document
-from pipeline.public_addresses import is_public, resolve
+from pipeline.scraping.documents import Found, Kind, UnreadableError, read_document
+from pipeline.scraping.public_addresses import is_public, resolve
+from pipeline.unpacking import BodyError, read_body
 
 _REDIRECTS = 5
 _PARSING_S = 10  # of one document
@@ -97,7 +97,7 @@ class Scraper:
                     found = await self._read(kind, body, str(final_url), response.charset_encoding)
             except TimeoutError:
                 raise ScrapeError(f"took longer than {self.settings.timeout_s:g} s") from None
-            except (httpx.HTTPError, zlib.error) as error:
+            except httpx.HTTPError as error:
                 raise ScrapeError(f"the connection failed ({type(error).__name__})") from None
         return Scraped(str(final_url), kind, len(body), hashlib.sha256(body).hexdigest(), found)
 
@@ -108,7 +108,7 @@ class Scraper:
             response = await self._ask(target)
             try:
                 if not response.has_redirect_location:
-                    return target, response, await self._body(response)
+                    return target, response, await _body(response, self.settings.max_mb)
                 target = _checked(response.headers["Location"], target)
             finally:
                 await response.aclose()
@@ -142,25 +142,6 @@ class Scraper:
                 raise ScrapeError(f"{host} leads to {address}, which is not public")
         return addresses
 
-    async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body of a document, unpacked here because httpx unpacks without a limit."""
-        limit = int(self.settings.max_mb * 1_000_000)
-        too_big = ScrapeError(f"is bigger than {self.settings.max_mb:g} MB")
-        _check_answer(response)
-        if int(response.headers.get("Content-Length", 0)) > limit:
-            raise too_big
-        unpacker = zlib.decompressobj(wbits=31) if _packing(response) else None
-        body = bytearray()
-        async for chunk in response.aiter_raw():
-            body += unpacker.decompress(chunk, limit + 1 - len(body)) if unpacker else chunk
-            if len(body) > limit:
-                raise too_big
-            if unpacker and unpacker.eof:  # what follows would be kept aside without a limit
-                break
-        if unpacker and not unpacker.eof:
-            raise ScrapeError("ended too early")
-        return bytes(body)
-
     async def _read(self, kind: Kind, body: bytes, url: str, charset: str | None) -> Found:
         if not self._pool.active:  # a process that died between two documents has taken the pool with it
             broken, self._pool = self._pool, _new_pool(self.settings.concurrency)
@@ -191,22 +172,25 @@ def _checked(url: str, base: httpx.URL | None = None) -> httpx.URL:
     return parsed
 
 
+async def _body(response: httpx.Response, most_mb: float) -> bytes:
+    """Return the body of what can be a document."""
+    _check_answer(response)
+    try:
+        return await read_body(response, most_mb)
+    except BodyError as error:
+        raise ScrapeError(f"is {error}") from None
+
+
 def _check_answer(response: httpx.Response) -> None:
     """Refuse whatever holds no document by its status and headers."""
     if response.status_code != httpx.codes.OK:
         raise ScrapeError(f"was answered with status {response.status_code}")
     if not _MEDIA_TYPES.fullmatch(_media_type(response)):
         raise ScrapeError(f"is {_media_type(response)[:40]}, not HTML or PDF")
-    if _packing(response) not in {"", "gzip", "x-gzip"}:
-        raise ScrapeError(f"is packed as {_packing(response)[:40]}, not gzip")
 
 
 def _media_type(response: httpx.Response) -> str:
     return str(response.headers.get("Content-Type", "")).split(";")[0].strip().lower()
-
-
-def _packing(response: httpx.Response) -> str:
-    return str(response.headers.get("Content-Encoding", "")).strip().lower().removeprefix("identity")
 
 
 def _kind(body: bytes, media_type: str) -> Kind:

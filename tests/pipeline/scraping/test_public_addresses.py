@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.public_addresses import is_public, resolve
+from pipeline.scraping.public_addresses import is_public, resolve
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.papers import Query
-from pipeline.sources.terms import any_of, mentions, search_phrases, search_words
+from pipeline.search_terms import any_of, mentions, search_phrases, search_words
 
 OPERATORS = {"and", "or", "not", "andnot", "near", "same", "to"}
 

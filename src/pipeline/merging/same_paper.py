@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipeline.author_names import Name, read_name, same_person
+from pipeline.merging.author_names import Name, read_name, same_person
+from pipeline.merging.title_keys import TitleKey, differ_by_a_slip, plain_words, read_title
+from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
-from pipeline.title_keys import TitleKey, differ_by_a_slip, plain_words, read_title
-from pipeline.titles import could_be_same
 
 #: Servers that register DOIs for nothing but preprints. Sources at times call what is there an article.
 _PREPRINT_DOI = re.compile(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.author_names import read_name, same_person
+from pipeline.merging.author_names import read_name, same_person
+from pipeline.merging.same_paper import are_versions, may_be_linked, read_traits, same_record
+from pipeline.merging.title_keys import read_title
 from pipeline.papers import Paper
-from pipeline.same_paper import are_versions, may_be_linked, read_traits, same_record
-from pipeline.title_keys import read_title
 
 TITLE = "Soil erosion in alpine valleys after heavy rain"
 FULL = {"title": TITLE, "authors": ("Kevin W. Walker", "Jane Doe"), "year": 2020}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from pipeline.author_names import read_name, same_person
 from pipeline.identifiers import normalize_doi
+from pipeline.merging.author_names import read_name, same_person
+from pipeline.merging.same_paper import is_preprint, is_published
 from pipeline.papers import Paper
-from pipeline.same_paper import is_preprint, is_published
 
 _RECORD_ID = re.compile(r"(?!doi:|https?:)\w+:", re.IGNORECASE)  # of a version without a DOI
 _OF_ALL = {"doi", "document_type", "preprints", "published_as"}  # of these it counts what the other records are

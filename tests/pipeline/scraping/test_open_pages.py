@@ -13,10 +13,10 @@ from endpoint import Reply
 from pages_server import PagesServer
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
-from pipeline.documents import Found
-from pipeline.open_pages import WALK, complete_from_pages, lacking, read_pages
 from pipeline.papers import Paper
-from pipeline.scraping import Scraped, ScrapeError, Scraper, Scraping
+from pipeline.scraping.documents import Found
+from pipeline.scraping.open_pages import WALK, complete_from_pages, lacking, read_pages
+from pipeline.scraping.scraper import Scraped, ScrapeError, Scraper, Scraping
 
 TITLE = "How honey bees find nectar after rain"
 ABSTRACT = (

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.papers import Query
+from pipeline.parsing import listing, mapping, next_page, parse_object, parse_xml, shown
 from pipeline.sources import MalformedError, Request
-from pipeline.sources.parsing import listing, mapping, next_page, parse_object, parse_xml, shown
 from source_helpers import source
 
 NO_JSON = {

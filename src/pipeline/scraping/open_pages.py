@@ -11,9 +11,9 @@ from typing import Any
 
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
+from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
-from pipeline.scraping import ScrapeError, Scraper
-from pipeline.titles import could_be_same
+from pipeline.scraping.scraper import ScrapeError, Scraper
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@ import zlib
 
 import pytest
 
-from pipeline.documents import Found, UnreadableError, read_document, read_html, read_pdf
+from pipeline.scraping.documents import Found, UnreadableError, read_document, read_html, read_pdf
 
 URL = "https://journal.example/article/7"
 ABSTRACT = (

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from pipeline.cleaning import clean_text
-from pipeline.title_keys import fold
+from pipeline.merging.title_keys import fold
 
 _PARTICLES = frozenset("al bin da de del della den der di do dos du el ibn la le ten ter van von y zu zur".split())
 _TITLES = frozenset("dr ii iii iv jr md mr mrs phd prof sr".split())

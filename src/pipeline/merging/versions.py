@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from pipeline.combining import record_ids
+from pipeline.merging.combining import record_ids
+from pipeline.merging.same_paper import Traits, are_versions, may_be_linked
+from pipeline.merging.title_blocks import Pair, slip_pairs, title_blocks
 from pipeline.papers import Paper
-from pipeline.same_paper import Traits, are_versions, may_be_linked
-from pipeline.title_blocks import Pair, slip_pairs, title_blocks
 
 
 def version_pairs(papers: Sequence[Paper], traits: Sequence[Traits]) -> list[Pair]:

@@ -18,11 +18,11 @@ from typing import Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from pipeline.combining import combine_records, record_ids
+from pipeline.merging.combining import combine_records, record_ids
+from pipeline.merging.same_paper import Traits, read_traits, same_record
+from pipeline.merging.title_blocks import Pair, slip_pairs, title_pairs
+from pipeline.merging.versions import link_versions, version_pairs
 from pipeline.papers import Paper
-from pipeline.same_paper import Traits, read_traits, same_record
-from pipeline.title_blocks import Pair, slip_pairs, title_pairs
-from pipeline.versions import link_versions, version_pairs
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
