@@ -13,6 +13,7 @@ from pipeline.collecting.reports import Report, SourceFault, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Walk
 from pipeline.errors import UserError, first_line
+from pipeline.progress import progress
 from pipeline.sources import MalformedError, Page, Reader, RefusedError, Request
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,14 @@ class Collector:
     async def collect(self, walks: Sequence[Walk], budget_s: float) -> list[Report]:
         """Walk at the same time; a source that fails never fails the others, and none outlasts the budget."""
         deadline = asyncio.get_running_loop().time() + budget_s
-        return await together(self._report(walk, deadline) for walk in walks)
+        with progress(len(walks), f"{walks[0].query.query_id}: sources" if walks else "sources") as step:
+
+            async def work(walk: Walk) -> Report:
+                report = await self._report(walk, deadline)
+                step(1)
+                return report
+
+            return await together(work(walk) for walk in walks)
 
     async def _report(self, walk: Walk, deadline: float) -> Report:
         if (known := kept_report(walk, self.responses)) is not None:

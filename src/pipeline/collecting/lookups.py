@@ -10,6 +10,7 @@ from pipeline.collecting.client import Client, address
 from pipeline.collecting.collector import outcome, read_kept, together
 from pipeline.collecting.reports import Report, SourceFault
 from pipeline.collecting.responses import Responses
+from pipeline.progress import progress
 from pipeline.sources import Page, Reader, Request
 
 _MOST_FAULTS = 5  # then the next ones would fail as well
@@ -50,18 +51,23 @@ async def _ask_all(lookups: Lookups, client: Client, responses: Responses, deadl
     faults: list[SourceFault] = []
     waiting = iter(lookups.requests)
 
-    async def work() -> None:
-        for request in waiting:
-            if responses.get(lookups.walk, address(request)) is not None:
-                continue
-            try:
-                response, _ = await client.fetch(lookups.reader, request, deadline)
-                responses.add(lookups.walk, address(request), response)
-            except SourceFault as fault:
-                faults.append(fault)
-            if len(faults) >= _MOST_FAULTS:
-                return
+    async def look_up(request: Request) -> None:
+        try:
+            response, _ = await client.fetch(lookups.reader, request, deadline)
+            responses.add(lookups.walk, address(request), response)
+        except SourceFault as fault:
+            faults.append(fault)
 
-    await together(work() for _ in range(lookups.reader.concurrency))
+    with progress(len(lookups.requests), lookups.name) as step:
+
+        async def work() -> None:
+            for request in waiting:
+                if responses.get(lookups.walk, address(request)) is None:
+                    await look_up(request)
+                step(1)
+                if len(faults) >= _MOST_FAULTS:
+                    return
+
+        await together(work() for _ in range(lookups.reader.concurrency))
     if faults:
         raise SourceFault(faults[-1].stop, f"{len(faults)} of {len(lookups.requests)} look-ups failed: {faults[-1]}")

@@ -13,6 +13,7 @@ from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
+from pipeline.progress import progress
 from pipeline.scraping.scraper import ScrapeError, Scraper
 
 log = logging.getLogger(__name__)
@@ -38,19 +39,25 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
     started, stop = loop.time(), Stop.DONE
     waiting = iter(papers)
 
-    async def work() -> None:
-        for paper in waiting:
-            for place in _places(paper):
-                if responses.get(WALK, place) is None and (answer := await _read(scraper, place)) is not None:
-                    responses.add(WALK, place, answer)
-                if _said(paper, place, responses).get("keywords" if paper.abstract else "abstract"):
-                    break
+    async def read(paper: Paper) -> None:
+        for place in _places(paper):
+            if responses.get(WALK, place) is None and (answer := await _read(scraper, place)) is not None:
+                responses.add(WALK, place, answer)
+            if _said(paper, place, responses).get("keywords" if paper.abstract else "abstract"):
+                return
 
-    try:
-        async with asyncio.timeout_at(started + budget_s):
-            await asyncio.gather(*(work() for _ in range(scraper.settings.concurrency)))
-    except TimeoutError:
-        stop = Stop.BUDGET
+    with progress(len(papers), "pages") as step:
+
+        async def work() -> None:
+            for paper in waiting:
+                await read(paper)
+                step(1)
+
+        try:
+            async with asyncio.timeout_at(started + budget_s):
+                await asyncio.gather(*(work() for _ in range(scraper.settings.concurrency)))
+        except TimeoutError:
+            stop = Stop.BUDGET
     n_read = sum(responses.get(WALK, place) is not None for paper in papers for place in _places(paper))
     return Report("", "pages", stop, "", n_read, 0, len(papers), round(loop.time() - started, 2))
 

@@ -65,7 +65,7 @@ class SourceSettings:
     kind: Literal["preprints", "open catalogue", "curated database", "by DOI"]
     gives: str  #: which of the fields, in words
     base_url: str
-    page_size: Annotated[int, Field(ge=1)]
+    page_size: Annotated[int, Field(ge=1)] = 100  #: records on a page, where a request says how many
     interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests, on average
     burst: Annotated[int, Field(ge=1)] = 1  #: requests that may come faster, once
     host: str | None = None  #: sources of one host share its pace
