@@ -24,7 +24,7 @@ from experiments.collect_config import CollectConfig, build_sources, read_collec
 from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, write_snapshot
 from experiments.tables import markdown
 from experiments.tracking import flatten, legal_part, tracked_run
-from pipeline.collecting.client import Client
+from pipeline.collecting.client import Client, missing_keys
 from pipeline.collecting.collector import Collector, kept_report, replay
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
@@ -34,11 +34,10 @@ from pipeline.errors import UserError
 from pipeline.impact import impacts_at_hand
 from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Query
-from pipeline.sources import Source, SourceSettings
+from pipeline.sources import Reader, Source, SourceSettings
 
 log = logging.getLogger(__name__)
 
-_ANSWERED = {Stop.DONE, Stop.CAP}
 _PACKAGES = ("litgrade", "rapidfuzz", "trafilatura", "pypdf")  # what merged and read pages hang on
 
 
@@ -67,9 +66,12 @@ class Plan:
 def begin(config: CollectConfig, queries: Sequence[Query], responses: Responses) -> Plan:
     """Return the plan of a collection that begins or goes on; what was kept must have been asked in the same way."""
     settings = config.model_dump(mode="json", include={"merge": True, "enrich": True, "sources": _KEPT_SETTINGS})
+    chosen = {*config.sources.names, *(["openalex"] if config.enrich.impact == "openalex" else [])}
+    available = settings["sources"]["available"]
+    settings["sources"]["available"] = {name: of for name, of in available.items() if name in chosen}
     known = responses.fact("settings")
     if known is None:
-        responses.set_fact("versions", {name: importlib.metadata.version(name) for name in _PACKAGES})
+        responses.set_fact("versions", _versions())
     old, new = _what_counts(known or settings), _what_counts(settings)
     if key := next((key for key in [*new, *old] if old.get(key) != new.get(key)), None):
         raise UserError(
@@ -78,7 +80,33 @@ def begin(config: CollectConfig, queries: Sequence[Query], responses: Responses)
         )
     responses.set_fact("settings", settings)
     _add_queries(queries, responses)
-    return resume(responses)
+    plan = resume(responses)
+    _ask_again_what_failed(plan, responses)
+    return plan
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def _ask_again_what_failed(plan: Plan, responses: Responses) -> None:
+    """Forget the reports of failures, so that the same command, run again, mends what can be mended."""
+    walks = [walk for query in plan.queries for walk in plan.walks(query)]
+    failed = [walk for walk in walks if _can_be_mended(kept_report(walk, responses), walk.source)]
+    for walk in failed:
+        responses.forget_facts(f"report/{walk.name}")
+    if failed:
+        open_enrichment_reports(responses)
+    for name, report in responses.facts("report/enrich/").items():
+        source = plan.sources.get(str(report["source"]).split()[0])
+        if _can_be_mended(Report(**report | {"stop": Stop(report["stop"])}), source):
+            responses.forget_facts(name)
+
+
+def _can_be_mended(report: Report | None, source: Reader | SourceSettings | None) -> bool:
+    if report is None or not report.stop.is_failure:
+        return False
+    return report.stop != Stop.NO_KEY or (source is not None and not missing_keys(source))
 
 
 _KEPT_SETTINGS = {"names", "limit", "max_pages", "available"}
@@ -156,8 +184,9 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
         pools[walk.query.query_id] |= {place[paper.paper_id] for paper in walk.papers}
     reports = [report for walk in walks if (report := kept_report(walk, responses)) is not None]
     if len(reports) < len(walks):
-        raise UserError(f"{responses.path.parent}: not collected to the end; run it again without sources.mode=replay")
-    facts = {"settings": plan.settings, "days": plan.days, "versions": responses.fact("versions")}
+        raise responses.unfinished()
+    facts = {"settings": plan.settings, "days": plan.days}
+    facts |= {"collected_by": responses.fact("versions"), "made_by": _versions()}
     n_records = sum(len(walk.papers) for walk in walks)
     sorted_pools = {query_id: sorted(ids) for query_id, ids in pools.items()}
     return Snapshot(plan.queries, papers, sorted_pools, [*reports, *enrichment.reports], n_records, facts)
@@ -166,6 +195,7 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
 async def collect(config: CollectConfig, queries: Sequence[Query], responses: Responses) -> Snapshot:
     """Ask what is not kept yet, then build."""
     plan = begin(config, queries, responses)
+    log.info("collecting into %s", config.snapshot)
     async with Client(config.sources.patience, importlib.metadata.version("litgrade")) as client:
         await ask(plan, config, client, responses)
         return await build(plan, responses, config.enrich.budget_s, client)
@@ -214,11 +244,8 @@ def main(composed: DictConfig) -> None:
         print(report_table(snapshot))  # noqa: T201
         failures = [report for report in snapshot.reports if report.stop.is_failure]
         if config.sources.strict and failures:
-            _let_ask_again(failures, responses)
-            raise UserError("\n".join(f"{_what(report)} (sources.strict=true)" for report in failures))
+            raise UserError("\n".join(f"{line} (sources.strict=true)" for line in _lines(failures)))
         if not snapshot.papers:
-            if not is_replay:
-                _let_ask_again([report for report in snapshot.reports if report.stop not in _ANSWERED], responses)
             raise UserError("no source gave any paper; the table above says why")
         write_snapshot(snapshot, config.snapshot, responses.fingerprint())
         run.log(
@@ -227,8 +254,8 @@ def main(composed: DictConfig) -> None:
             {f"stopped.{legal_part(source)}": stop for source, stop in _stops(snapshot).items()},
         )
         run.log_files(config.snapshot, [MANIFEST, FILES[-1]])
-    for report in failures:
-        log.warning("%s", _what(report))
+    for line in _lines([*failures, *(report for report in snapshot.reports if report.stop == Stop.SHORT)]):
+        log.warning("%s", line)
     counted = f"{len(snapshot.queries)} queries, {snapshot.n_records} records, {len(snapshot.papers)} papers"
     print(f"{counted}\n{config.snapshot}")  # noqa: T201
 
@@ -270,18 +297,16 @@ def _stops(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def _what(report: Report) -> str:
-    query = f"{report.query_id}: " if report.query_id else ""
-    return f"{query}{report.source}: {report.stop}" + (f": {report.detail}" if report.detail else "")
-
-
-def _let_ask_again(failures: Sequence[Report], responses: Responses) -> None:
-    """So that the same command, run again, asks again where it failed, and looks up what it then finds."""
-    if any(report.query_id for report in failures):
-        open_enrichment_reports(responses)
-    for report in failures:
-        walk = f"search/{report.query_id}/{report.source}" if report.query_id else f"enrich/{report.source}"
-        responses.forget_facts(f"report/{walk}")
+def _lines(reports: Sequence[Report]) -> list[str]:
+    """Return a line for each thing that happened, with the queries that it happened to."""
+    queries: dict[str, list[str]] = {}
+    for report in reports:
+        what = f"{report.source}: {report.stop}" + (f": {report.detail}" if report.detail else "")
+        queries.setdefault(what, []).append(report.query_id)
+    return [
+        what if not ids[0] else f"{what} ({ids[0]})" if len(ids) == 1 else f"{what} ({len(ids)} queries)"
+        for what, ids in queries.items()
+    ]
 
 
 def _params(snapshot: Snapshot) -> dict[str, object]:

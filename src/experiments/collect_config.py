@@ -96,7 +96,11 @@ def read_collect_config(composed: DictConfig) -> CollectConfig:
         config = CollectConfig.model_validate(OmegaConf.to_container(composed, resolve=True))
     except ValidationError as error:
         raise UserError(explain_validation(error)) from error
-    build_sources(config.sources.available)
+    built = build_sources(config.sources.available)
+    if not any(hasattr(built[name], "search") for name in config.sources.names):
+        raise UserError(
+            f"sources.names={', '.join(config.sources.names)}: none of them has a search; name one that has"
+        )
     return config
 
 

@@ -12,10 +12,10 @@ from experiments import cli
 from experiments.collect_config import build_sources
 from experiments.config import config_dir
 from experiments.tables import markdown
-from pipeline.collecting.client import CONTACT_ENV, missing_keys, secrets_of
+from pipeline.collecting.client import CONTACT_ENV, secrets_of
 from pipeline.sources import SourceSettings
 
-HEADER = ["name", "kind", "key", "key is here", "pace", "gives"]
+HEADER = ["name", "kind", "keys and addresses", "pace", "gives"]
 
 
 def configured_sources() -> dict[str, SourceSettings]:
@@ -36,14 +36,17 @@ def main() -> None:
 
 
 def _row(source: SourceSettings) -> list[str]:
-    needed = [key for key in source.credentials if key.required]
-    optional = [key for key in source.credentials if not key.required]
-    key = ", ".join([*(k.env[0] for k in needed), *(f"{k.env[0]} (optional)" for k in optional)]) or "none"
-    given = {k.env for k, _ in secrets_of(source)}
-    state = "not needed" if not source.credentials else "yes" if given else "no"
-    if missing_keys(source):
-        state = "no: skipped"
-    return [source.name, source.kind, key, state, _pace_text(source.interval_s), source.gives]
+    return [source.name, source.kind, _keys_text(source), _pace_text(source.interval_s), source.gives]
+
+
+def _keys_text(source: SourceSettings) -> str:
+    """Return which variables the source reads, whether it needs them, and whether they are set."""
+    given = {key.env for key, _ in secrets_of(source)}
+    texts = []
+    for key in source.credentials:
+        state = "set" if key.env in given else "missing, so it is skipped" if key.required else "not set"
+        texts.append(f"{' or '.join(key.env)}: {'needed' if key.required else 'optional'}, {state}")
+    return "; ".join(texts) or "none"
 
 
 def _pace_text(interval_s: float) -> str:

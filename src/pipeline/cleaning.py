@@ -71,8 +71,13 @@ def text_or_none(text: object) -> str | None:
 
 def clean_texts(texts: object) -> tuple[str, ...]:
     """Return the texts of a list made plain, without empty ones and repetitions, in order."""
-    cleaned = (clean_text(text) for text in texts) if isinstance(texts, list | tuple) else ()
-    return tuple(dict.fromkeys(text for text in cleaned if text))
+    return tuple(dict.fromkeys(clean_names(texts)))
+
+
+def clean_names(names: object) -> tuple[str, ...]:
+    """Return the names of a list made plain, without empty ones: two people may have the same."""
+    cleaned = (clean_text(name) for name in names) if isinstance(names, list | tuple) else ()
+    return tuple(name for name in cleaned if name)
 
 
 def whole_number(value: object) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -59,10 +60,12 @@ class Enrichment:
     ranks: Mapping[str, int]  #: record -> its best place in a source's answers: who comes first when time is short
     client: Client | None = None
     reports: list[Report] = field(default_factory=list)
+    _deadline: float = field(init=False)  #: of all look-ups, a time of the event loop
 
     async def complete(self, papers: Sequence[Paper]) -> tuple[Paper, ...]:
         """Return the papers completed; ``reports`` then tells what became of every kind of look-up."""
         completed = tuple(papers)
+        self._deadline = asyncio.get_running_loop().time() + self.budget_s
         if self.settings.by_doi:
             completed = await self._by_doi(completed)
         if self.settings.impact != "none":
@@ -104,10 +107,12 @@ class Enrichment:
             self._tell(lookups.walk, len(found))
             return found
         known: dict[str, float] | None = self.responses.fact("impacts")
-        if known is None and self.client is not None:
+        if known is None and self.client is None:
+            raise self.responses.unfinished()
+        if known is None:
             known = impacts_at_hand(self.settings.impact, self.settings.impact_csv, issns)
             self.responses.set_fact("impacts", known)
-        return known or {}
+        return known
 
     async def _with_pages(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
         name = f"report/{WALK}"
@@ -127,13 +132,14 @@ class Enrichment:
     async def _ask(self, lookups: Lookups) -> None:
         name = f"report/{lookups.walk}"
         if self.client is not None and self.responses.fact(name) is None:
-            report = await ask(lookups, self.client, self.responses, self.budget_s)
+            left_s = self._deadline - asyncio.get_running_loop().time()
+            report = await ask(lookups, self.client, self.responses, max(0.0, left_s))
             self.responses.set_fact(name, asdict(report))
 
     def _tell(self, walk: str, n_used: int, n_other: int = 0) -> None:
         known = self.responses.fact(f"report/{walk}")
         if known is None:
-            return
+            raise self.responses.unfinished()
         report = Report(**known | {"stop": Stop(known["stop"]), "records": n_used})
         if n_other:
             left_out = f"{n_other} answers left out: about another title or year"
@@ -148,7 +154,8 @@ def _requests_by_doi(reader: Any, papers: Iterable[Paper]) -> list[Request]:
         for paper in papers
         if paper.doi and not paper.doi.startswith(_NOT_FOUND_BY_DOI)
         if not any(record.startswith(f"{reader.name}:") for record in paper.records)
-        if not all(getattr(paper, name) for name in reader.fills)
+        if any(getattr(paper, name) in {None, "", ()} for name in reader.fills)
+        if not hasattr(reader, "can_look_up") or reader.can_look_up(paper.doi)
     ]
     size = reader.dois_a_request
     return [reader.lookup(dois[start : start + size]) for start in range(0, len(dois), size)]

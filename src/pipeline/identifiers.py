@@ -15,6 +15,13 @@ _ARXIV = re.compile(r"(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v(\d+))?",
 #: DOIs of arXiv, bioRxiv and medRxiv, and OSF. An id of OSF may itself end in "v2", its version comes after "_".
 _VERSIONED = re.compile(r"(10\.48550/arxiv\.\S+?|10\.(?:1101|64898)/[\d.]+|10\.\d+/osf\.io/[a-z0-9]+_)v\d+", re.ASCII)
 
+#: Servers whose versions have DOIs of their own: Research Square, Preprints.org, ChemRxiv.
+_VERSION_OF_ITS_OWN = re.compile(
+    r"(10\.21203/rs\.\S+/|10\.20944/preprints[\d.]+\.|10\.26434/chemrxiv[-.]\S+[-.])v\d+|(10\.26434/chemrxiv[-.]\S+)",
+    re.ASCII,
+)
+_MOST_LAYERS, _LONGEST_DOI = 5, 2_000  # of encodings; in characters, prefixes included
+
 
 def normalize_doi(text: object) -> str | None:
     """Return a DOI bare and in lower case, None where there is none.
@@ -22,9 +29,12 @@ def normalize_doi(text: object) -> str | None:
     Prefixes (``https://doi.org/``, ``doi:``), percent-encoding, entities, trailing punctuation and the version of a
     preprint (``10.48550/arXiv.2101.00001v2``) go.
     """
-    if not isinstance(text, str):
+    if not isinstance(text, str) or len(text) > _LONGEST_DOI:
         return None
-    while (decoded := "".join(unescaped(unquote(text)).split())) != text:
+    for _ in range(_MOST_LAYERS):
+        decoded = "".join(unescaped(unquote(text)).split())
+        if decoded == text:
+            break
         text = decoded
     found = _DOI.search(text.lower())
     doi = found.group() if found else ""
@@ -41,6 +51,12 @@ def _trimmed(doi: str) -> str:
             doi = doi[:-1]
     versioned = _VERSIONED.fullmatch(doi)
     return versioned.group(1).rstrip("_") if versioned else doi
+
+
+def work_doi(doi: str) -> str:
+    """Return what the DOIs of all versions of a preprint have in common; any other DOI as it is."""
+    found = _VERSION_OF_ITS_OWN.fullmatch(doi)
+    return (found.group(1) or found.group(2)).rstrip("/.-") if found else doi
 
 
 def arxiv_id(text: object) -> tuple[str, int | None] | None:

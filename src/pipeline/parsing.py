@@ -1,8 +1,7 @@
-"""Bodies of answers to JSON and XML, with what is no answer told apart, and the page after a numbered one."""
+"""Bodies of answers to JSON and XML, with what is no answer told apart, and the values in them by their types."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as DefusedTree
 
 from pipeline.cleaning import clean_text
-from pipeline.sources import MalformedError, Request
+from pipeline.sources import MalformedError
 
 
 def parse_object(body: bytes) -> Mapping[str, Any]:
@@ -53,18 +52,22 @@ def listing(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def next_page(request: Request, received: int, total: int, size_param: str, reach: int | None = None) -> Request | None:
-    """Return the request for the next page of a source that numbers its pages; None where the walk ends.
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return a list of JSON as objects, an empty one in place of each that is none."""
+    return [mapping(entry) for entry in listing(value)]
 
-    It ends with all ``total`` records, with those that can be reached, or with the wanted ones: the state of the
-    request holds how many came before this page and how many are wanted. Raises ``MalformedError`` for an empty page
-    in the middle.
-    """
-    page, size = int(request.params["page"]), int(request.params[size_param])
-    before, wanted = request.state
-    if not received and (page - 1) * size < total:
-        raise MalformedError(f"sent an empty page at {(page - 1) * size} of {total}")
-    seen = before + received
-    if seen >= wanted or page * size >= total or (reach is not None and (page + 1) * size > reach):
-        return None
-    return dataclasses.replace(request, params={**request.params, "page": str(page + 1)}, state=(seen, wanted))
+
+def values_of(entries: object, key: str) -> list[Any]:
+    """Return what stands under a key in each object of a list of JSON; None where nothing does."""
+    return [entry.get(key) for entry in objects(entries)]
+
+
+def flag(value: object) -> bool | None:
+    """Return a truth value of JSON, None for null and for anything else."""
+    return value if isinstance(value, bool) else None
+
+
+def web_address(*values: object) -> str | None:
+    """Return the first of these that is a web address."""
+    texts = (value.strip() for value in values if isinstance(value, str))
+    return next((text for text in texts if text.startswith(("http://", "https://"))), None)

@@ -8,7 +8,7 @@ import unicodedata
 from pipeline.papers import Query
 
 _MOST_WORDS = 16  # longer searches are refused or cut by some sources
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     "a an and andnot are as at be between but by can do does for from has have how in into is it its near not of on or "
     "over same than that the their these this those through to toward towards under upon using via vs was were what "
     "when which while who why will with without".split()
@@ -21,12 +21,12 @@ def search_words(query: Query) -> tuple[str, ...]:
     Only letters, digits and inner hyphens are left, so that no word can be an operator or break a quotation. Empty
     where the text has stop words only.
     """
-    return tuple(dict.fromkeys(word for word in _words(query.text) if word not in _STOP_WORDS))[:_MOST_WORDS]
+    return tuple(dict.fromkeys(word for word in _words(query.text) if word not in STOP_WORDS))[:_MOST_WORDS]
 
 
 def search_phrases(query: Query) -> tuple[str, ...]:
     """Return the query's keywords as phrases of plain words, without those that are a search word already."""
-    known = {*search_words(query), *_STOP_WORDS}
+    known = {*search_words(query), *STOP_WORDS}
     return tuple(phrase for phrase in _phrases(query) if phrase not in known)[:_MOST_WORDS]
 
 
@@ -48,7 +48,7 @@ def mentions(query: Query, *texts: str) -> bool:
     """
     words = _words(" ".join(texts))
     joined = f" {' '.join(words)} "
-    if any(f" {phrase} " in joined for phrase in _phrases(query) if phrase not in _STOP_WORDS):
+    if any(f" {phrase} " in joined for phrase in _phrases(query) if phrase not in STOP_WORDS):
         return True
     wanted = search_words(query)
     return bool(wanted) and 2 * len(set(words) & set(wanted)) >= len(wanted)

@@ -25,14 +25,15 @@ async def read_body(answer: httpx.Response, most_mb: float) -> bytes:
     if (length := answer.headers.get("content-length", "")).isdigit() and int(length) > limit:
         raise TooBigError(f"more than {most_mb:g} MB")
     unpacker = zlib.decompressobj(wbits=31) if "gzip" in packing else None
-    body = bytearray()
+    body, is_empty = bytearray(), True
     async for part in answer.aiter_raw():
+        is_empty = is_empty and not part
         body += _unpacked(unpacker, part, limit + 1 - len(body)) if unpacker else part
         if len(body) > limit:
             raise TooBigError(f"more than {most_mb:g} MB")
         if unpacker and unpacker.eof:  # what follows would be kept aside without a limit
             break
-    if unpacker and body and not unpacker.eof:
+    if unpacker and not is_empty and not unpacker.eof:
         raise BodyError("gzip that ends too early")
     return bytes(body)
 

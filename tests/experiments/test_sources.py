@@ -39,29 +39,32 @@ def test_every_configured_source_has_a_row(tmp_path):
 
 
 def test_without_keys_the_sources_that_need_one_are_told_to_be_skipped(tmp_path):
-    rows = table(tmp_path)
-    assert {name for name, row in rows.items() if row["key is here"] == "no: skipped"} == {"scopus", "wos", "unpaywall"}
-    assert {name for name, row in rows.items() if row["key is here"] == "not needed"} == {
-        "arxiv", "biorxiv", "medrxiv", "doaj",
+    keys = {name: row["keys and addresses"] for name, row in table(tmp_path).items()}
+    assert {name for name, text in keys.items() if "needed, missing, so it is skipped" in text} == {
+        "scopus", "wos", "unpaywall",
     }  # fmt: skip
-    assert rows["wos"]["key"] == "WOS_API_KEY"
-    assert rows["semantic_scholar"]["key"] == "S2_API_KEY (optional)"
+    assert {name for name, text in keys.items() if text == "none"} == {"arxiv", "biorxiv", "medrxiv", "doaj"}
+    assert keys["wos"] == "WOS_API_KEY: needed, missing, so it is skipped"
+    assert keys["semantic_scholar"] == "S2_API_KEY: optional, not set"
 
 
 def test_keys_are_told_to_be_here_and_never_shown(tmp_path):
     rows = table(tmp_path, **{name: f"sentinel-{name}" for name in NO_KEYS})
-    assert {row["key is here"] for row in rows.values()} == {"yes", "not needed"}
+    assert not any(word in row["keys and addresses"] for row in rows.values() for word in ("not set", "missing"))
 
 
 def test_one_address_serves_every_source_that_wants_one(tmp_path):
     rows = table(tmp_path, **{CONTACT_ENV: "me@sentinel-flutter.test"})
-    assert {name for name, row in rows.items() if row["key is here"] == "yes"} == {
+    assert {name for name, row in rows.items() if "LITGRADE_MAILTO: " in row["keys and addresses"]} == {
         "crossref", "openalex", "unpaywall", "pubmed",
     }  # fmt: skip
+    assert rows["unpaywall"]["keys and addresses"] == "UNPAYWALL_EMAIL or LITGRADE_MAILTO: needed, set"
+    assert "OPENALEX_API_KEY: optional, not set" in rows["openalex"]["keys and addresses"]
 
 
 def test_a_key_that_only_helps_another_one_is_not_enough(tmp_path):
-    assert table(tmp_path, SCOPUS_INSTTOKEN="sentinel-token")["scopus"]["key is here"] == "no: skipped"
+    keys = table(tmp_path, SCOPUS_INSTTOKEN="sentinel-token")["scopus"]["keys and addresses"]
+    assert keys == "SCOPUS_API_KEY: needed, missing, so it is skipped; SCOPUS_INSTTOKEN: optional, set"
 
 
 def test_a_key_with_signs_that_no_key_has_is_one_line(tmp_path):

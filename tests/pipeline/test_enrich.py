@@ -140,6 +140,7 @@ def test_only_papers_that_lack_something_and_have_a_doi_are_asked_for(responses:
         known(MADE_UP[1]),
         replace(known(MADE_UP[2]), records=(f"unpaywall:{MADE_UP[2].doi}",)),  # asked already
         known(MADE_UP[3], is_open_access=True, pdf_url="http://bees.example/3.pdf"),  # lacks nothing of this
+        known(MADE_UP[6], is_open_access=False, pdf_url="http://bees.example/6.pdf"),  # closed is known, too
         known(MADE_UP[4], doi=None),
         known(MADE_UP[5], doi="10.48550/arxiv.2609.00001"),
     ]
@@ -170,7 +171,7 @@ def test_the_reason_of_a_failure_stands_before_what_was_left_out(responses: Resp
     with FakeSources({"crossref": MADE_UP}, faults=faults) as server:
         _, (report,) = complete(papers, server, responses, names=["crossref"], **BY_DOI)
     assert report.stop == Stop.HTTP_ERROR
-    assert report.detail == ("1 of 2 look-ups failed: HTTP 403: 'no'; 40 answers left out: about another title or year")
+    assert report.detail == ("1 look-ups failed: HTTP 403: 'no'; 40 answers left out: about another title or year")
 
 
 def test_a_replay_completes_alike_without_asking(responses: Responses) -> None:
@@ -201,6 +202,29 @@ def test_a_budget_ends_look_ups(responses: Responses) -> None:
         completed, (report,) = complete(papers, server, responses, names=["crossref"], budget_s=0.3, **BY_DOI)
     assert (report.stop, report.records, report.detail) == (Stop.BUDGET, 40, "")
     assert sum(bool(paper.venue) for paper in completed) == 40
+
+
+def test_all_look_ups_share_one_budget(responses: Responses) -> None:
+    papers = [known(MADE_UP[1], issn="0028-0836")]
+    faults = {"crossref": [fake.hang()]}
+    with FakeSources({"crossref": MADE_UP}, venues={"0028-0836": 20.5}, faults=faults) as server:
+        _, reports = complete(papers, server, responses, names=["crossref"], budget_s=0.3, scrape=False)
+        assert {seen.source for seen in server.requests} == {"crossref"}  # the time is up before that of the venues
+    assert [(report.source, report.stop) for report in reports] == [
+        ("crossref by DOI", Stop.UNREACHABLE),
+        ("openalex venues", Stop.UNREACHABLE),
+    ]
+    assert sum(report.seconds for report in reports) < 0.6
+
+
+def test_look_ups_that_were_not_asked_after_many_failures_are_told(responses: Responses) -> None:
+    papers = [known(made_up) for made_up in MADE_UP[:20]]
+    with FakeSources({}, unpaywall=MADE_UP, faults={"unpaywall": [fake.reply(403, b"no").at(0, times=99)]}) as server:
+        _, (report,) = complete(papers, server, responses, names=["unpaywall"], **BY_DOI)
+        n_asked = len(server.requests)
+    assert 5 <= n_asked < 20
+    assert report.stop == Stop.HTTP_ERROR
+    assert report.detail == f"{n_asked} look-ups failed, {20 - n_asked} were not asked: HTTP 403: 'no'"
 
 
 def test_nothing_is_asked_where_nothing_is_wanted(responses: Responses) -> None:
@@ -252,15 +276,26 @@ def test_the_impact_of_a_table_is_kept_for_a_replay(responses: Responses, tmp_pa
     assert again == first
 
 
-def test_a_replay_of_what_was_stopped_before_its_impacts_writes_nothing(responses: Responses, tmp_path: Path) -> None:
-    table = tmp_path / "impacts.csv"
-    table.write_text("issn,value\n0028-0836,64.8\n")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        BY_DOI,
+        {**IMPACT, "impact": "openalex"},
+        {**IMPACT, "impact": "csv", "impact_csv": Path("impacts.csv")},
+        {**IMPACT, "impact": "impact_factor"},
+        {"by_doi": False, "impact": "none"},
+    ],
+    ids=["by DOI", "openalex", "csv", "package", "pages"],
+)
+def test_a_replay_of_what_was_never_finished_says_so_and_writes_nothing(
+    responses: Responses, settings: dict[str, Any]
+) -> None:
     frozen = Responses(responses.path, is_read_only=True)
     paper = known(MADE_UP[1], issn="0028-0836")
-    with FakeSources({}) as server:
-        completed, _ = complete([paper], server, frozen, is_replay=True, **IMPACT, impact="csv", impact_csv=table)
+    with FakeSources({}) as server, pytest.raises(UserError, match="not collected to the end"):
+        complete([paper], server, frozen, is_replay=True, **settings)
     frozen.close()
-    assert completed == (paper,)
+    assert server.requests == []
 
 
 def test_a_table_must_be_named() -> None:
@@ -288,5 +323,6 @@ def test_pages_inside_our_own_network_are_refused_and_told(responses: Responses)
         kept = responses.get(WALK, f"{server.url}/inside")
     assert completed == (paper,)
     assert (report.source, report.stop, report.pages, report.records) == ("pages", Stop.DONE, 1, 0)
+    assert report.detail == "1 127.0.0.1 leads to 127.0.0.1, which is not public"
     assert kept is not None
     assert (kept.status, kept.body) == (0, b"127.0.0.1 leads to 127.0.0.1, which is not public")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi, normalize_issn
+from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi, normalize_issn, work_doi
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,38 @@ def test_only_a_bracket_that_closes_nothing_goes(text, doi):
 def test_versions_of_a_preprint_are_one(version, bare):
     assert normalize_doi(version) == bare
     assert normalize_doi(bare) == bare
+
+
+@pytest.mark.parametrize(
+    ("versions", "common"),
+    [
+        (["10.21203/rs.3.rs-1234/v1", "10.21203/rs.3.rs-1234/v12"], "10.21203/rs.3.rs-1234"),
+        (["10.21203/rs.2.100/v1"], "10.21203/rs.2.100"),
+        (["10.20944/preprints202001.0001.v1", "10.20944/preprints202001.0001.v2"], "10.20944/preprints202001.0001"),
+        (["10.26434/chemrxiv-2021-abcd", "10.26434/chemrxiv-2021-abcd-v2"], "10.26434/chemrxiv-2021-abcd"),
+    ],
+)
+def test_versions_with_dois_of_their_own_keep_them_and_have_one_in_common(versions, common):
+    assert [normalize_doi(version) for version in versions] == versions
+    assert {work_doi(version) for version in versions} == {common}
+
+
+@pytest.mark.parametrize(
+    "doi", ["10.1000/rain.7", "10.1000/motor/v8", "10.31234/osf.io/gprv2", "10.21203/rs.3.rs-1234", "10.26434/other-v2"]
+)
+def test_any_other_doi_is_that_of_its_work(doi):
+    assert work_doi(doi) == doi
+
+
+def test_five_layers_of_encoding_are_taken_off_and_no_more():
+    assert normalize_doi("10.1000%252525252Fabc") == "10.1000/abc"  # %25 is a percent sign: %2F under four of them
+    assert normalize_doi("10.1000%25252525252Fabc") is None
+
+
+def test_a_doi_is_looked_for_in_the_first_two_thousand_characters():
+    assert normalize_doi("x" * 1_980 + " 10.1000/abc") == "10.1000/abc"
+    assert normalize_doi("x" * 2_000 + " 10.1000/abc") is None
+    assert len(normalize_doi("10.1000/" + "a" * 1_000_000) or "") <= 2_000
 
 
 @pytest.mark.parametrize("doi", ["10.31234/osf.io/gprv2", "10.1000/motorv8", "10.1101/gr.123v4", "10.1016/j.v1"])

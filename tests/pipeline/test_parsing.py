@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.papers import Query
-from pipeline.parsing import listing, mapping, next_page, parse_object, parse_xml, shown
-from pipeline.sources import MalformedError, Request
+from pipeline.parsing import (
+    flag,
+    listing,
+    mapping,
+    objects,
+    parse_object,
+    parse_xml,
+    shown,
+    values_of,
+    web_address,
+)
+from pipeline.sources import MalformedError
 from source_helpers import source
 
 NO_JSON = {
@@ -79,38 +89,19 @@ def test_null_and_other_types_count_as_nothing():
     assert mapping(None) == mapping([1]) == mapping("a") == {}
     assert listing(None) == listing({"a": 1}) == listing("a") == []
     assert (mapping({"a": 1}), listing([1])) == ({"a": 1}, [1])
+    assert flag(None) is flag(1) is flag("true") is None
+    assert (flag(True), flag(False)) == (True, False)
 
 
-def page(number, seen=0, wanted=100, size=10):
-    return Request("http://127.0.0.1/", {"q": "a", "page": str(number), "size": str(size)}, state=(seen, wanted))
+def test_a_list_keeps_its_length_whatever_stands_in_it():
+    assert objects([{"a": 1}, None, "b", {"a": None}]) == [{"a": 1}, {}, {}, {"a": None}]
+    assert values_of([{"a": 1}, None, "b", {"a": None}], "a") == [1, None, None, None]
+    assert objects({"a": 1}) == values_of(None, "a") == []
 
 
-def test_a_numbered_page_is_followed_by_the_next_of_the_same_size():
-    following = next_page(page(1), received=10, total=25, size_param="size")
-    assert following == page(2, seen=10)
-
-
-@pytest.mark.parametrize(
-    ("request_", "received", "total", "reach", "ends"),
-    [
-        (page(2, seen=10), 10, 25, None, False),
-        (page(3, seen=20), 5, 25, None, True),  # all
-        (page(2, seen=10), 10, 20, None, True),  # all, and the last page is full
-        (page(1, wanted=10), 10, 25, None, True),  # as many as wanted
-        (page(2, seen=9), 10, 90, 25, True),  # the next page would pass the 25 that can be reached
-        (page(2, seen=9), 10, 90, 30, False),
-        (page(1), 8, 25, None, False),  # a short page in the middle is not the end
-        (page(1), 0, 0, None, True),  # no hit
-        (page(4, seen=25), 0, 25, None, True),
-    ],
-)
-def test_a_numbered_walk_ends_with_the_records(request_, received, total, reach, ends):
-    assert (next_page(request_, received, total, "size", reach) is None) == ends
-
-
-def test_an_empty_page_in_the_middle_is_malformed():
-    with pytest.raises(MalformedError, match="sent an empty page at 20 of 25"):
-        next_page(page(3, seen=20), received=0, total=25, size_param="size")
+def test_the_first_web_address_is_taken():
+    assert web_address(None, 1, "", "ftp://a.org", "a.org", " https://b.org/c ", "http://d.org") == "https://b.org/c"
+    assert web_address("HTTPS") is web_address() is None
 
 
 BODIES = {

@@ -77,10 +77,12 @@ class _Pace:
     free_at: float = 0.0  #: when the whole burst may be used again
 
     @asynccontextmanager
-    async def turn(self, clock: Clock) -> AsyncIterator[None]:
+    async def turn(self, clock: Clock, deadline: float) -> AsyncIterator[None]:
         async with self.slots:
             async with self.next_one:
                 wait = self.free_at - (self.burst - 1) * self.interval_s - clock.now()
+                if wait > 0 and clock.now() + wait >= deadline:
+                    raise SourceFault(Stop.BUDGET, f"its pace allows no more: one request in {self.interval_s:g} s")
                 if wait > 0:
                     await clock.sleep(wait)
                 self.free_at = max(clock.now(), self.free_at) + self.interval_s
@@ -101,6 +103,7 @@ class Client:
     patience: Patience
     version: str
     clock: Clock = field(default_factory=Clock)
+    trouble: dict[str, SourceFault] = field(default_factory=dict)  #: of requests that are being tried again, by source
     _paces: dict[str, _Pace] = field(default_factory=dict)
     _open: httpx.AsyncClient = field(init=False)
 
@@ -132,7 +135,7 @@ class Client:
         faults = 0
         while True:
             try:
-                return await self._attempt(source, request)
+                found = await self._attempt(source, request, deadline)
             except _AttemptError as fault:
                 faults += 1
                 wait = wait_s(self.patience.backoff_s, faults, fault.wait_s)
@@ -143,16 +146,20 @@ class Client:
                     late = f"{told}; to wait {wait:.0f} s more would pass the budget"
                     raise SourceFault(fault.stop, late) from fault
                 log.debug("%s: %s; again in %.1f s", source.name, fault, wait)
+                self.trouble[source.name] = SourceFault(fault.stop, f"{told}; then time was up")
                 await self.clock.sleep(wait)
+            else:
+                self.trouble.pop(source.name, None)
+                return found
 
-    async def _attempt(self, source: Reader, request: Request) -> tuple[Response, Page]:
+    async def _attempt(self, source: Reader, request: Request, deadline: float) -> tuple[Response, Page]:
         import httpx
 
         slots = asyncio.Semaphore(source.concurrency)
         pace = self._paces.setdefault(source.pace, _Pace(source.interval_s, source.burst, slots))
         secrets = secrets_of(source)
         try:
-            async with pace.turn(self.clock), asyncio.timeout(self.patience.timeout_s):
+            async with pace.turn(self.clock, deadline), asyncio.timeout(self.patience.timeout_s):
                 status, headers, body = await self._send(request, secrets)
         except (TimeoutError, httpx.TimeoutException):
             limit = self.patience.timeout_s
@@ -204,7 +211,7 @@ def _is_same_place(url: httpx.URL, target: httpx.URL) -> bool:
     """Whether keys may go there too: to the same host and port, never from TLS to plain text."""
     if target.host != url.host:
         return False
-    is_upgraded = (url.scheme, target.scheme) == ("http", "https")
+    is_upgraded = (url.scheme, target.scheme) == ("http", "https") and url.port is None and target.port is None
     return is_upgraded or (url.scheme, url.port) == (target.scheme, target.port)
 
 

@@ -62,8 +62,8 @@ class Collector:
         if (known := kept_report(walk, self.responses)) is not None:
             return known
         started = asyncio.get_running_loop().time()
-        stop, detail = await outcome(walk.source, lambda: self._pages(walk, deadline), deadline)
-        if stop == Stop.BUDGET and not walk.pages:
+        stop, detail = await outcome(walk.source, lambda: self._pages(walk, deadline), deadline, self.client)
+        if stop == Stop.BUDGET and not detail and not walk.pages:
             stop, detail = Stop.UNREACHABLE, "no answer within the budget"
         if stop != Stop.DONE:
             is_gap = stop == Stop.MALFORMED and walk.papers
@@ -85,7 +85,7 @@ class Collector:
                 request = requests.send(page)
             except StopIteration:
                 request = None
-            if kept is None and walk.stop != Stop.MALFORMED:  # a page that repeats others is not to be kept for ever
+            if kept is None and walk.stop != Stop.PARTIAL:  # a page that repeats others is not to be kept for ever
                 self.responses.add(walk.name, step, response)
 
 
@@ -100,7 +100,9 @@ async def together(work: Iterable[Coroutine[Any, Any, _Done]]) -> list[_Done]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def outcome(source: Reader, ask: Callable[[], Awaitable[object]], deadline: float) -> tuple[Stop, str]:
+async def outcome(
+    source: Reader, ask: Callable[[], Awaitable[object]], deadline: float, client: Client
+) -> tuple[Stop, str]:
     """Return what became of asking a source, and what went wrong; only a ``UserError`` is raised.
 
     ``deadline`` is a time of the event loop.
@@ -111,7 +113,8 @@ async def outcome(source: Reader, ask: Callable[[], Awaitable[object]], deadline
         async with asyncio.timeout_at(deadline):
             await ask()
     except TimeoutError:
-        return Stop.BUDGET, ""
+        trouble = client.trouble.pop(source.name, None)  # what took the time, where it was faults
+        return (Stop.BUDGET, "") if trouble is None else (trouble.stop, first_line(trouble))
     except SourceFault as fault:
         return fault.stop, first_line(fault)
     except UserError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipeline.collecting.client import Client, address
 from pipeline.collecting.collector import outcome, read_kept, together
-from pipeline.collecting.reports import Report, SourceFault
+from pipeline.collecting.reports import Report, SourceFault, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.progress import progress
 from pipeline.sources import Page, Reader, Request
@@ -41,33 +41,45 @@ async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: 
     """Ask what is not kept yet, and return what became of it; ``records`` is left to who reads the answers."""
     loop = asyncio.get_running_loop()
     started, deadline = loop.time(), loop.time() + budget_s
-    stop, detail = await outcome(lookups.reader, lambda: _ask_all(lookups, client, responses, deadline), deadline)
+    waiting, faults = iter(lookups.requests), list[SourceFault]()
+
+    async def ask_all() -> None:
+        with progress(len(lookups.requests), lookups.name) as step:
+
+            async def work() -> None:
+                for request in waiting:
+                    if responses.get(lookups.walk, address(request)) is None:
+                        await _look_up(lookups, request, client, responses, deadline, faults)
+                    step(1)
+                    if len(faults) >= _MOST_FAULTS:
+                        return
+
+            await together(work() for _ in range(lookups.reader.concurrency))
+
+    stop, detail = await outcome(lookups.reader, ask_all, deadline, client)
     n_kept = sum(1 for _ in lookups.pages(responses))
+    if stop == Stop.BUDGET and not detail and not n_kept:
+        stop, detail = Stop.UNREACHABLE, "no answer within the budget"
+    if faults:
+        n_left = sum(1 for _ in waiting)
+        not_asked = f", {n_left} were not asked" if n_left else ""
+        stop, detail = faults[-1].stop, f"{len(faults)} look-ups failed{not_asked}: {faults[-1]}"
     declared = len(lookups.requests)
     return Report("", lookups.name, stop, detail, n_kept, 0, declared, round(loop.time() - started, 2))
 
 
-async def _ask_all(lookups: Lookups, client: Client, responses: Responses, deadline: float) -> None:
-    faults: list[SourceFault] = []
-    waiting = iter(lookups.requests)
-
-    async def look_up(request: Request) -> None:
-        try:
-            response, _ = await client.fetch(lookups.reader, request, deadline)
-            responses.add(lookups.walk, address(request), response)
-        except SourceFault as fault:
-            faults.append(fault)
-
-    with progress(len(lookups.requests), lookups.name) as step:
-
-        async def work() -> None:
-            for request in waiting:
-                if responses.get(lookups.walk, address(request)) is None:
-                    await look_up(request)
-                step(1)
-                if len(faults) >= _MOST_FAULTS:
-                    return
-
-        await together(work() for _ in range(lookups.reader.concurrency))
-    if faults:
-        raise SourceFault(faults[-1].stop, f"{len(faults)} of {len(lookups.requests)} look-ups failed: {faults[-1]}")
+async def _look_up(  # noqa: PLR0913, PLR0917 (one step of ``ask``)
+    lookups: Lookups,
+    request: Request,
+    client: Client,
+    responses: Responses,
+    deadline: float,
+    faults: list[SourceFault],
+) -> None:
+    try:
+        response, _ = await client.fetch(lookups.reader, request, deadline)
+        responses.add(lookups.walk, address(request), response)
+    except SourceFault as fault:
+        if fault.stop == Stop.BUDGET:  # its pace leaves no time for more
+            raise
+        faults.append(fault)

@@ -7,10 +7,11 @@ from enum import StrEnum
 
 
 class Stop(StrEnum):
-    """Why a source stopped. All but the first three are failures."""
+    """Why a source stopped. All but the first four are failures."""
 
     DONE = "done"  #: it has no more
     CAP = "cap"  #: as many records or pages as were wanted
+    SHORT = "short"  #: it has no more, though it says that it has
     BUDGET = "budget"  #: time was up; what had arrived is kept
     NO_KEY = "no key"
     PARTIAL = "partial"  #: a page in the middle never came whole
@@ -23,7 +24,7 @@ class Stop(StrEnum):
     @property
     def is_failure(self) -> bool:
         """Whether the source did not do what was asked of it."""
-        return self not in {Stop.DONE, Stop.CAP, Stop.BUDGET}
+        return self not in {Stop.DONE, Stop.CAP, Stop.SHORT, Stop.BUDGET}
 
 
 class SourceFault(Exception):  # noqa: N818 (it becomes a line in a report, not an error of the program)

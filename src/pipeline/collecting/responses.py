@@ -79,12 +79,24 @@ class Responses:
             row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
             return None if row is None else json.loads(row[0])
 
+    def facts(self, prefix: str) -> dict[str, Any]:
+        """Return every fact whose name starts like this."""
+        with self._told():
+            rows = self._connection.execute(
+                "SELECT name, value FROM facts WHERE substr(name, 1, ?) = ? ORDER BY name", (len(prefix), prefix)
+            ).fetchall()
+        return {name: json.loads(value) for name, value in rows}
+
     def set_fact(self, name: str, value: Any) -> None:
         """Keep a fact, in place of an earlier one of this name."""
         with self._told(), self._connection:
             self._connection.execute(
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False))
             )
+
+    def unfinished(self) -> UserError:
+        """Return the error for a collection that was stopped, where only a finished one will do."""
+        return UserError(f"{self.path.parent}: not collected to the end; run it again without sources.mode=replay")
 
     def forget_facts(self, prefix: str) -> None:
         """Drop every fact whose name starts like this."""

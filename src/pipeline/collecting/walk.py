@@ -29,6 +29,7 @@ class Walk:
     limits: Limits
     papers: list[Paper] = field(default_factory=list)
     pages: int = 0
+    received: int = 0  #: records before any filter
     declared: int | None = None
     stop: Stop = Stop.DONE
     detail: str = ""
@@ -50,17 +51,22 @@ class Walk:
         while request is not None:
             page = yield request
             self.pages += 1
+            self.received += len(page.papers) if page.received is None else page.received
             self.declared = self.declared if page.declared is None else page.declared
             # a later version of a preprint is a record of its own: merging keeps the latest
             new = {key: paper for paper in page.papers if (key := (paper.paper_id, paper.publication_date)) not in seen}
             if page.papers and not new:
-                self.stop, self.detail = Stop.MALFORMED, f"page {self.pages} repeats records of earlier pages"
+                self.stop, self.detail = Stop.PARTIAL, f"page {self.pages} repeats records of earlier pages"
                 return
             seen |= new.keys()
             self.papers += new.values()
             if self._is_full(page):
                 return
             request = page.following
+        if self.received < min(self.declared or 0, self.limits.records):
+            self.stop, self.detail = Stop.SHORT, f"declared {self.declared} records, gave {self.received}"
+        elif self.received < (self.declared or 0):
+            self.stop = Stop.CAP
 
     def _is_full(self, page: Page) -> bool:
         n = len(self.papers)

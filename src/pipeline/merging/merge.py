@@ -18,6 +18,7 @@ from typing import Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from pipeline.identifiers import work_doi
 from pipeline.merging.combining import combine_records, record_ids
 from pipeline.merging.same_paper import Traits, read_traits, same_record
 from pipeline.merging.title_blocks import Pair, slip_pairs, title_pairs
@@ -81,7 +82,7 @@ def _of_one_identifier(groups: Sequence[_Group]) -> Parts:
     first: dict[str, int] = {}
     pairs = []
     for i, group in enumerate(groups):
-        doi = [f"doi:{group.paper.doi}"] if group.paper.doi else []
+        doi = [f"doi:{work_doi(group.paper.doi)}"] if group.paper.doi else []
         pairs += [(first.setdefault(name, i), i) for name in [*doi, *record_ids(group.paper)]]
     return _components(pairs)
 

@@ -77,7 +77,7 @@ def same_record(a: Traits, b: Traits) -> bool:
         return False
     if not _within(a.year, b.year, _NEXT_YEARS) or _are_of_different_kinds(a, b):
         return False
-    if (a.document_type == "preprint") != (b.document_type == "preprint") and a.document_type and b.document_type:
+    if (a.is_preprint and b.is_published) or (b.is_preprint and a.is_published):
         return False  # two versions
     if a.title and b.title and a.title.key == b.title.key and a.title.is_weak:
         return _share_author_and_place(a, b)
@@ -134,9 +134,10 @@ def _are_of_different_kinds(a: Traits, b: Traits) -> bool:
 
 
 def _stand_elsewhere(a: Traits, b: Traits) -> bool:
+    """Whether volume or page differ; the page of a known author says nothing, being an article number at times."""
     if a.volume is None or b.volume is None or a.page is None or b.page is None:
         return False
-    return (a.volume, a.page) != (b.volume, b.page)
+    return a.volume != b.volume or (a.page != b.page and same_person(a.author, b.author) is not True)
 
 
 def _within(earlier: int | None, later: int | None, years: range) -> bool:

@@ -97,6 +97,10 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
 
 
+_DOUBLED = re.compile(r"(\w)\1")
+_LONG = 8  # letters
+
+
 def differ_by_a_slip(a: TitleKey, b: TitleKey) -> bool:
     """Whether two titles are spelled alike but for function words and one slip of the pen.
 
@@ -118,10 +122,16 @@ def holes(title: TitleKey) -> Iterator[tuple[int, str]]:
 
 
 def _is_slip(a: str, b: str) -> bool:
-    """Another letter in place of one is no slip: nitrate is not nitrite. Only s and z are."""
+    """Another letter makes another word: nitrate and nitrite, county and country, causal and casual.
+
+    A slip is a plural, a letter doubled, s for z, or two letters swapped in a long word.
+    """
     if a[0] != b[0] or max(len(a), len(b)) <= 3 or _is_fixed(a) or _is_fixed(b) or OSA.distance(a, b) > 1:
         return False
-    return len(a) != len(b) or sorted(a) == sorted(b) or a.replace("s", "z") == b.replace("s", "z")
+    shorter, longer = sorted((a, b), key=len)
+    if len(shorter) < len(longer):
+        return longer == f"{shorter}s" or _DOUBLED.sub(r"\1", longer) == _DOUBLED.sub(r"\1", shorter)
+    return a.replace("s", "z") == b.replace("s", "z") or (len(a) >= _LONG and sorted(a) == sorted(b))
 
 
 def _is_fixed(word: str) -> bool:

@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urljoin
 
 from pipeline.cleaning import clean_text, clean_texts, text_or_none
 from pipeline.identifiers import normalize_doi
@@ -21,6 +20,7 @@ _ABSTRACT_LENGTH = range(100, 10_001)  # characters; shorter: "No abstract is av
 _DESCRIPTION_LENGTH = 300  # at least: what pages say of themselves to search engines is shorter
 _KEYWORD_LENGTH = 80
 _KEYWORDS_LENGTH = 1_000  # of all of them: longer is a text, or meant for search engines
+_BEGINNING = 600  # characters of a first page
 _PAGES, _PAGES_LENGTH = 2, 60_000  # of a PDF; far more characters than fit on its pages
 
 _TEXT = 7  # the level of a block that is no heading
@@ -69,8 +69,8 @@ class Found:
     title: str | None = None
     abstract: str | None = None
     keywords: tuple[str, ...] = ()
-    pdf_url: str | None = None
     doi: str | None = None
+    beginning: str | None = None  #: of a PDF, where its title stands: the properties of a file seldom hold it
 
 
 def read_document(kind: Kind, body: bytes, url: str, charset: str | None) -> Found:
@@ -103,8 +103,7 @@ def read_html(body: bytes, url: str, charset: str | None = None) -> Found:
         or _first_abstract(_descriptions(meta) if title else ()),  # a page without a title of a paper is of no paper
         keywords=_keywords(_values(meta, "citation_keywords"))
         or _keywords([_section(blocks, _KEYWORDS)])
-        or _keywords(_values(meta, "keywords")),
-        pdf_url=_first(lambda text: _web_address(url, text), _values(meta, "citation_pdf_url")),
+        or _keywords(_values(meta, "keywords") if title else ()),
         doi=_first(normalize_doi, _values(meta, "citation_doi", "prism.doi", "dc.identifier")),
     )
 
@@ -123,6 +122,7 @@ def read_pdf(body: bytes) -> Found:
         abstract=_first_abstract(map(_join_lines, _pdf_abstracts(text))),
         keywords=_keywords([_until_end(text, label.end())]) if label else (),
         doi=dois.pop() if len(dois) == 1 else None,  # of several, some are those of references
+        beginning=text_or_none(_plain_letters(pages[0])[:_BEGINNING]) if pages else None,
     )
 
 
@@ -160,14 +160,6 @@ def _descriptions(meta: Mapping[str, list[str]]) -> list[str]:
     """Return what a page says of itself to search engines, where it is long for that and ends like a sentence."""
     texts = [text.strip() for text in _values(meta, "og:description", "description")]
     return [text for text in texts if len(text) >= _DESCRIPTION_LENGTH and text[-1] in ".!?\u3002"]
-
-
-def _web_address(base: str, text: str) -> str | None:
-    try:
-        address = urljoin(base, text.strip())
-    except ValueError:
-        return None
-    return address if address.lower().startswith(("http://", "https://")) else None
 
 
 def _first(read: Callable[[str], str | None], texts: Iterable[str]) -> str | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from pipeline.collecting.collector import together
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
-from pipeline.merging.titles import could_be_same
+from pipeline.merging.titles import could_be_same, holds_title
 from pipeline.papers import Paper
 from pipeline.progress import progress
 from pipeline.scraping.scraper import ScrapeError, Scraper
@@ -23,8 +25,16 @@ _READ, _REFUSED = 200, 0  # status of what is kept
 
 
 def lacking(papers: Sequence[Paper]) -> list[Paper]:
-    """Return the papers that are free to read and lack an abstract or keywords, those without an abstract first."""
-    free = [p for p in papers if (p.is_open_access or p.pdf_available) and not (p.abstract and p.keywords)]
+    """Return the papers that are free to read and lack an abstract or keywords, those without an abstract first.
+
+    The pages of preprint servers hold no keywords.
+    """
+    free = [
+        paper
+        for paper in papers
+        if (paper.is_open_access or paper.pdf_available)
+        and not (paper.abstract and (paper.keywords or paper.document_type == "preprint"))
+    ]
     return sorted((paper for paper in free if any(_places(paper))), key=lambda paper: bool(paper.abstract))
 
 
@@ -55,11 +65,13 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
 
         try:
             async with asyncio.timeout_at(started + budget_s):
-                await asyncio.gather(*(work() for _ in range(scraper.settings.concurrency)))
+                await together(work() for _ in range(scraper.settings.concurrency))
         except TimeoutError:
             stop = Stop.BUDGET
-    n_read = sum(responses.get(WALK, place) is not None for paper in papers for place in _places(paper))
-    return Report("", "pages", stop, "", n_read, 0, len(papers), round(loop.time() - started, 2))
+    answers = [kept for paper in papers for place in _places(paper) if (kept := responses.get(WALK, place))]
+    refused = Counter(kept.body.decode() for kept in answers if kept.status == _REFUSED)
+    detail = ", ".join(f"{n} {reason}" for reason, n in refused.most_common(3))
+    return Report("", "pages", stop, detail, len(answers), 0, len(papers), round(loop.time() - started, 2))
 
 
 async def _read(scraper: Scraper, place: str) -> Response | None:
@@ -93,12 +105,21 @@ def _from_page(paper: Paper, name: str, place: str) -> dict[str, str]:
 
 
 def _said(paper: Paper, place: str, responses: Responses) -> dict[str, Any]:
-    """Return what a page says of this paper; nothing where it is about another one."""
+    """Return what a page says of this paper; nothing where it does not show that it is about it."""
     kept = responses.get(WALK, place)
     if kept is None or kept.status != _READ:
         return {}
     found: dict[str, Any] = json.loads(kept.body)["found"]
-    doi, title = found.get("doi"), found.get("title")
-    is_other_doi = doi and paper.doi and doi not in {paper.doi, paper.published_as, *paper.preprints}
-    is_other_title = isinstance(title, str) and title and not could_be_same(paper.title, title)
-    return {} if is_other_doi or is_other_title else found
+    return found if _is_about(paper, found) else {}
+
+
+def _is_about(paper: Paper, found: dict[str, Any]) -> bool:
+    """Whether DOI or title of a page are the paper's. A page may be that of a login, a PDF that of another paper."""
+    doi, title, beginning = found.get("doi"), found.get("title"), found.get("beginning")
+    if doi and paper.doi and doi not in {paper.doi, paper.published_as, *paper.preprints}:
+        return False
+    if beginning and holds_title(beginning, paper.title):  # whatever the properties of the file say
+        return True
+    if title:
+        return bool(paper.title) and could_be_same(paper.title, title)
+    return bool(doi and paper.doi)

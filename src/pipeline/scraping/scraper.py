@@ -12,6 +12,7 @@ import hashlib
 import logging
 import multiprocessing
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class Scraper:
     ) -> None:
         self.settings, self._is_allowed, self._resolver = settings, is_allowed, resolver
         self._gate = asyncio.Semaphore(settings.concurrency)
+        self._hosts: dict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)  #: one document of a host at a time
         self._pool = _new_pool(settings.concurrency)
         self._headers = {"User-Agent": user_agent, "Accept": "text/html,application/pdf,*/*;q=0.1"}
         # The bare transport has no cookies and follows nothing. A kept connection would serve any host at the same
@@ -91,7 +93,7 @@ class Scraper:
         """Fetch a document and read it; ``ScrapeError`` where that is refused or fails."""
         async with self._gate:
             try:
-                async with asyncio.timeout(self.settings.timeout_s):
+                async with self._hosts[_checked(url).raw_host], asyncio.timeout(self.settings.timeout_s):
                     final_url, response, body = await self._fetch(url)
                     kind = _kind(body, _media_type(response))
                     found = await self._read(kind, body, str(final_url), response.charset_encoding)

@@ -64,7 +64,7 @@ class SourceSettings:
     name: str
     kind: Literal["preprints", "open catalogue", "curated database", "by DOI"]
     gives: str  #: which of the fields, in words
-    base_url: str
+    base_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#\[\]]+")]
     page_size: Annotated[int, Field(ge=1)] = 100  #: records on a page, where a request says how many
     interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests, on average
     burst: Annotated[int, Field(ge=1)] = 1  #: requests that may come faster, once
@@ -124,7 +124,8 @@ class Reader(Protocol):
 class Source(Reader, Protocol):
     """What every module in this folder defines under this name, beside the fields of ``SourceSettings``.
 
-    Those of kind ``by DOI`` have no ``search``. A source that can be asked by DOI has ``lookup(dois)``.
+    Those of kind ``by DOI`` have no ``search``. A source that can be asked by DOI has ``lookup(dois)``, the most DOIs
+    of a request in ``dois_a_request``, what fields it ``fills``, and ``can_look_up(doi)`` where some cannot be asked for.
     """
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:

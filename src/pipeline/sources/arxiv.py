@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from xml.etree.ElementTree import Element  # types only: defusedxml parses
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, normalize_doi
+from pipeline.paging import check_not_empty
 from pipeline.papers import Paper, Query
 from pipeline.parsing import parse_xml, shown
+from pipeline.records import newest, record_id
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -35,9 +36,8 @@ class Source(SourceSettings):
         feed = _feed(body)
         entries = feed.findall(f"{_ATOM}entry")
         start, total = int(request.params["start"]), whole_number(feed.findtext(f"{_OPENSEARCH}totalResults"))
-        if not entries and start < (total or 0):
-            raise MalformedError(f"sent an empty page at {start} of {total}")
-        papers = newest(read for entry in entries if (read := self._paper(entry)))
+        check_not_empty(len(entries), start, total)
+        papers = newest(self._paper(entry) for entry in entries)
         seen, wanted = start + len(entries), request.state - len(papers)
         is_last = not entries or (total is not None and seen >= total) or seen >= _DEEPEST
         following = None if is_last or wanted <= 0 else self._request(request.params["search_query"], seen, wanted)
@@ -51,18 +51,18 @@ class Source(SourceSettings):
 
     def _paper(self, entry: Element) -> tuple[int, Paper] | None:
         """Return the version of an entry and its paper."""
-        known = arxiv_id(entry.findtext(f"{_ATOM}id"))
-        if known is None:
+        found = arxiv_id(entry.findtext(f"{_ATOM}id"))
+        if found is None:
             return None
-        identifier, version = known
+        identifier, version = found
         date = read_date(entry.findtext(f"{_ATOM}published"))
         pdf_url = _link(entry, "title", "pdf")
         paper = Paper(
-            paper_id=f"{self.name}:{identifier}",
+            paper_id=record_id(self.name, identifier),
             title=clean_text(entry.findtext(f"{_ATOM}title")),
             abstract=clean_text(entry.findtext(f"{_ATOM}summary")),
             year=year_of(date),
-            authors=clean_texts([name.text for name in entry.iterfind(f"{_ATOM}author/{_ATOM}name")]),
+            authors=clean_names([name.text for name in entry.iterfind(f"{_ATOM}author/{_ATOM}name")]),
             disciplines=_categories(entry),
             document_type="preprint",
             venue="arXiv",
@@ -76,15 +76,6 @@ class Source(SourceSettings):
             published_as=normalize_doi(entry.findtext(f"{_ARXIV}doi")),
         )
         return version or 1, paper
-
-
-def newest(versions: Iterable[tuple[int, Paper]]) -> tuple[Paper, ...]:
-    """Return the papers of these numbered versions, of each paper the highest, in the order of first appearance."""
-    kept: dict[str, tuple[int, Paper]] = {}
-    for version, paper in versions:
-        if paper.paper_id not in kept or version > kept[paper.paper_id][0]:
-            kept[paper.paper_id] = version, paper
-    return tuple(paper for _, paper in kept.values())
 
 
 def _feed(body: bytes) -> Element:

@@ -12,14 +12,15 @@ from urllib.parse import quote
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import normalize_doi
+from pipeline.paging import check_not_empty
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object
+from pipeline.parsing import listing, mapping, objects, parse_object
+from pipeline.records import newest, record_id
 from pipeline.search_terms import mentions, search_phrases, search_words
 from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
-from pipeline.sources.arxiv import newest
 
 _DAYS = 30
 _SERVERS = {"biorxiv": "bioRxiv", "medrxiv": "medRxiv"}
@@ -61,13 +62,12 @@ class Source(SourceSettings):
         walk: _Walk = request.state
         message, records = _answer(body)
         total = whole_number(message.get("total"))
-        if not records and walk.cursor < (total or 0):
-            raise MalformedError(f"sent an empty page at {walk.cursor} of {total}")
-        ids = tuple(f"{mapping(record).get('doi')} {mapping(record).get('version')}" for record in records)
+        check_not_empty(len(records), walk.cursor, total)
+        ids = tuple(f"{record.get('doi')} {record.get('version')}" for record in records)
         if records and ids == walk.page_before:
             raise MalformedError(f"sent the page before again at {walk.cursor}")
-        newer = newest(read for record in records if (read := self._paper(mapping(record))))
-        papers = tuple(paper for paper in newer if self._is_wanted(paper, walk))
+        papers = newest(self._paper(record) for record in records)
+        papers = tuple(paper for paper in papers if self._is_wanted(paper, walk))
         following = self._following(dataclasses.replace(walk, page_before=ids), papers, total)
         return Page(papers, following, declared=total, received=len(records))
 
@@ -98,7 +98,7 @@ class Source(SourceSettings):
         date = read_date(record.get("date"))
         url = f"https://www.{self.server}.org/content/{quote(doi)}v{version}" if version else None
         paper = Paper(
-            paper_id=f"{self.name}:{doi.replace(' ', '_')}",
+            paper_id=record_id(self.name, doi),
             title=clean_text(_unmarked(record.get("title"))),
             abstract=clean_text(_unmarked(record.get("abstract"))),
             year=year_of(date),
@@ -119,7 +119,7 @@ class Source(SourceSettings):
         return version or 1, paper
 
 
-def _answer(body: bytes) -> tuple[Mapping[str, Any], list[Any]]:
+def _answer(body: bytes) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     """Return the message and the records of a body; trouble is told in the message, with status 200."""
     answer = parse_object(body)
     message = mapping(next(iter(listing(answer.get("messages"))), None))
@@ -128,12 +128,12 @@ def _answer(body: bytes) -> tuple[Mapping[str, Any], list[Any]]:
         return {}, []
     if status.lower() != "ok":
         raise MalformedError(f"told {status[:80]!r} instead of ok")
-    return message, listing(answer.get("collection"))
+    return message, objects(answer.get("collection"))
 
 
 def _authors(names: object) -> tuple[str, ...]:
     """Return the names of one text, as in "Family, I. I.; Family, I."."""
-    return clean_texts(names.split(";")) if isinstance(names, str) else ()
+    return clean_names(names.split(";")) if isinstance(names, str) else ()
 
 
 def _unmarked(text: object) -> str:

@@ -11,39 +11,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
+from pipeline.crossref_words import CROSSREF_TYPES, NO_PAPERS, person_name
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.parsing import listing, mapping, objects, parse_object, shown, values_of, web_address
+from pipeline.records import newest, record_id, type_among
 from pipeline.search_terms import search_phrases, search_words
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
-#: Crossref's words for types -> ours; Unpaywall uses the same words.
-DOCUMENT_TYPES = {
-    "journal-article": "article",
-    "posted-content": "preprint",
-    "preprint": "preprint",
-    "working_paper": "preprint",
-    "proceedings-article": "conference paper",
-    "book": "book",
-    "edited-book": "book",
-    "monograph": "book",
-    "reference-book": "book",
-    "book-chapter": "book chapter",
-    "book-part": "book chapter",
-    "book-section": "book chapter",
-    "reference-entry": "book chapter",
-    "dissertation": "dissertation",
-    "report": "report",
-    "dataset": "dataset",
-    "letter": "letter",
-}
-#: Types of what has a DOI but is no work of its own: parts, containers, reviews of a manuscript.
-NO_PAPERS = frozenset(
-    "component journal journal-issue journal-volume peer-review proceedings proceedings-series book-series book-set "
-    "report-component report-series database grant".split()
-)
 _NOTICES = {
     "addendum": "erratum",
     "clarification": "erratum",
@@ -86,10 +63,12 @@ class Source(SourceSettings):
         return _at(Request(self.base_url, {"query.bibliographic": words}), 0, min(self.page_size, limit), limit)
 
     def lookup(self, dois: Sequence[str]) -> Request:
-        """Return one request for these DOIs. A comma separates filters, so a DOI with one in it is left out."""
-        askable = [doi for doi in dois if "," not in doi]
-        params = {"filter": ",".join(f"doi:{doi}" for doi in askable)} if askable else {}
-        return Request(self.base_url, {**params, "rows": str(len(askable))})
+        """Return one request for these DOIs."""
+        return Request(self.base_url, {"filter": ",".join(f"doi:{doi}" for doi in dois), "rows": str(len(dois))})
+
+    def can_look_up(self, doi: str) -> bool:
+        """Tell whether a DOI can be asked for: a comma, which separates filters, cannot stand in one."""
+        return "," not in doi
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a list of works, or a single one."""
@@ -100,21 +79,9 @@ class Source(SourceSettings):
         records = [message] if "DOI" in message else message.get("items")
         if answer.get("status") != "ok" or not isinstance(records, list):
             raise MalformedError(f"sent no works but {shown(body)}")
-        found = [paper for record in records if (paper := _paper(self.name, mapping(record)))]
-        papers, total = _latest_versions(found), whole_number(message.get("total-results"))
+        papers = newest(_paper(self.name, work) for work in objects(records))
+        total = whole_number(message.get("total-results"))
         return Page(papers, _following(request, len(records), len(papers), total or 0), total, len(records))
-
-
-def person_name(person: Mapping[str, Any]) -> str:
-    """Return the name of a person (given names first), or of an organisation; empty where there is none."""
-    parts = [clean_text(person.get(part)) for part in ("given", "family", "suffix")]
-    return " ".join(part for part in parts if part) or clean_text(person.get("name"))
-
-
-def first_address(*values: object) -> str | None:
-    """Return the first of these that is a web address."""
-    texts = (value.strip() for value in values if isinstance(value, str))
-    return next((text for text in texts if text.startswith(("http://", "https://"))), None)
 
 
 def _at(request: Request, start: int, rows: int, wanted: int) -> Request:
@@ -133,7 +100,8 @@ def _following(request: Request, n_records: int, n_papers: int, total: int) -> R
     return _at(request, start, int(request.params["rows"]), wanted)
 
 
-def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
+def _paper(source: str, work: Mapping[str, Any]) -> tuple[int, Paper] | None:
+    """Return the version of a work and its paper; versions of a preprint have DOIs of their own."""
     native, word = work.get("DOI"), text_or_none(work.get("type"))
     if not isinstance(native, str) or word in NO_PAPERS:
         return None
@@ -142,13 +110,13 @@ def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
     if not title and not doi:
         return None
     container = _first_text(work.get("container-title"))
-    pdfs = [mapping(link) for link in listing(work.get("link"))]
-    return Paper(
-        paper_id=f"{source}:{'_'.join(native.split())}",
+    pdfs = [link.get("URL") for link in objects(work.get("link")) if _is_pdf_for_readers(link)]
+    paper = Paper(
+        paper_id=record_id(source, native),
         title=title,
         abstract=_ABSTRACT_HEADING.sub("", clean_text(work.get("abstract"))),
         year=year_of(date),
-        authors=clean_texts([person_name(mapping(author)) for author in listing(work.get("author"))]),
+        authors=clean_names([person_name(author) for author in objects(work.get("author"))]),
         citation_count=whole_number(work.get("is-referenced-by-count")),
         disciplines=clean_texts(work.get("subject")),
         document_type=_document_type(work, title),
@@ -160,15 +128,16 @@ def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
         venue=container or _institution(work) or text_or_none(work.get("group-title")),
         publication_date=date,
         is_open_access=_is_open(work),
-        pdf_url=first_address(*(link.get("URL") for link in pdfs if _is_pdf_for_readers(link))),
-        url=first_address(mapping(mapping(work.get("resource")).get("primary")).get("URL"), work.get("URL")),
+        pdf_url=web_address(*pdfs),
+        url=web_address(mapping(mapping(work.get("resource")).get("primary")).get("URL"), work.get("URL")),
         doi=doi,
         source=source,
-        issn=join_issns(*listing(work.get("ISSN")), *_values(work.get("issn-type"), "value")),
+        issn=join_issns(*listing(work.get("ISSN")), *values_of(work.get("issn-type"), "value")),
         references=tuple(dict.fromkeys(_dois(work.get("reference"), "DOI"))),
         published_as=next(_related(work, "is-preprint-of"), None),
         preprints=tuple(dict.fromkeys(_related(work, "has-preprint"))),
     )
+    return _version(paper), paper
 
 
 def _date(work: Mapping[str, Any]) -> str | None:
@@ -183,10 +152,10 @@ def _document_type(work: Mapping[str, Any], title: str) -> str | None:
     # some registered an update of a work at the work itself: that is no notice
     notices = [
         _NOTICES.get(str(update.get("type")))
-        for update in map(mapping, listing(work.get("update-to")))
+        for update in objects(work.get("update-to"))
         if normalize_doi(update.get("DOI")) != own
     ]
-    fate = [str(update).replace("_", "-") for update in _values(work.get("updated-by"), "type")]
+    fate = [str(update).replace("_", "-") for update in values_of(work.get("updated-by"), "type")]
     if "retraction" in [*notices, *fate] or _RETRACTED.match(title):
         return "retraction"
     if "erratum" in notices:
@@ -194,12 +163,12 @@ def _document_type(work: Mapping[str, Any], title: str) -> str | None:
     word = text_or_none(work.get("type"))
     if word == "posted-content" and work.get("subtype"):
         word = text_or_none(work.get("subtype"))
-    return DOCUMENT_TYPES.get(word, "other") if word else None
+    return type_among(CROSSREF_TYPES, word)
 
 
 def _institution(work: Mapping[str, Any]) -> str | None:
     """Return where a work was posted or defended: of preprints the server."""
-    return next(iter(clean_texts(list(_values(work.get("institution"), "name")))), None)
+    return next(iter(clean_texts(values_of(work.get("institution"), "name"))), None)
 
 
 def _is_open(work: Mapping[str, Any]) -> bool | None:
@@ -209,7 +178,7 @@ def _is_open(work: Mapping[str, Any]) -> bool | None:
             licence.get("content-version") == "vor"
             and licence.get("delay-in-days") == 0
             and "creativecommons.org/" in str(licence.get("URL"))
-            for licence in map(mapping, listing(work.get("license")))
+            for licence in objects(work.get("license"))
         )
         or None
     )
@@ -225,22 +194,12 @@ def _related(work: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 
 def _dois(entries: object, key: str) -> Iterator[str]:
-    return (doi for value in _values(entries, key) if (doi := normalize_doi(value)))
-
-
-def _values(entries: object, key: str) -> Iterator[object]:
-    return (mapping(entry).get(key) for entry in listing(entries))
+    return (doi for value in values_of(entries, key) if (doi := normalize_doi(value)))
 
 
 def _first_text(texts: object) -> str | None:
     """Return the first text of a list that may be missing, empty or hold the same in two languages."""
     return next(iter(clean_texts(texts if isinstance(texts, list) else [texts])), None)
-
-
-def _latest_versions(papers: Sequence[Paper]) -> tuple[Paper, ...]:
-    """Return one paper a DOI: of the versions of a preprint, which have DOIs of their own, the highest."""
-    latest = {paper.doi or paper.paper_id: paper for paper in sorted(papers, key=_version)}
-    return tuple(paper for paper in papers if latest[paper.doi or paper.paper_id] is paper)
 
 
 def _version(paper: Paper) -> int:

@@ -9,11 +9,13 @@ from urllib.parse import quote
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
+from pipeline.paging import next_page
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, next_page, parse_object
+from pipeline.parsing import listing, mapping, objects, parse_object, values_of
+from pipeline.records import known, page_range, record_id
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -35,30 +37,21 @@ class Source(SourceSettings):
         """Map a page of a search, or a single article."""
         answer = parse_object(body)
         if "bibjson" in answer:
-            return Page(self._papers([answer]), declared=1, received=1)
+            return Page(known([self._paper(answer)]), declared=1, received=1)
         if "error" in answer:
             raise RefusedError(clean_text(answer["error"])[:200])
         records, total = answer.get("results"), whole_number(answer.get("total"))
         if not isinstance(records, list) or total is None:
             raise MalformedError("sent no list of results with its total")
-        return Page(
-            self._papers(records),
-            next_page(request, len(records), total, "pageSize", reach=_MOST_RECORDS),
-            total,
-            len(records),
-        )
-
-    def _papers(self, records: list[Any]) -> tuple[Paper, ...]:
-        papers = (self._paper(mapping(record)) for record in records)
-        return tuple(paper for paper in papers if paper)
+        papers = known(self._paper(record) for record in objects(records))
+        following = next_page(request, len(records), total, "pageSize", reach=_MOST_RECORDS)
+        return Page(papers, following, total, len(records))
 
     def _paper(self, record: Mapping[str, Any]) -> Paper | None:
         article = mapping(record.get("bibjson"))
         journal = mapping(article.get("journal"))
-        identifiers = [
-            (mapping(entry).get("type"), mapping(entry).get("id")) for entry in listing(article.get("identifier"))
-        ]
-        native, title = clean_text(record.get("id")).replace(" ", "_"), clean_text(article.get("title"))
+        identifiers = [(entry.get("type"), entry.get("id")) for entry in objects(article.get("identifier"))]
+        native, title = clean_text(record.get("id")), clean_text(article.get("title"))
         doi = next((doi for kind, text in identifiers if kind == "doi" and (doi := normalize_doi(text))), None)
         if not native or not (title or doi):
             return None
@@ -66,22 +59,22 @@ class Source(SourceSettings):
         journal_name = text_or_none(journal.get("title"))
         landing, pdf_url = _links(article)
         return Paper(
-            paper_id=f"{self.name}:{native}",
+            paper_id=record_id(self.name, native),
             title=title,
             abstract=clean_text(article.get("abstract")),
             year=year_of(date),
-            authors=clean_texts([mapping(author).get("name") for author in listing(article.get("author"))]),
-            disciplines=clean_texts([mapping(subject).get("term") for subject in listing(article.get("subject"))]),
+            authors=clean_names(values_of(article.get("author"), "name")),
+            disciplines=clean_texts(values_of(article.get("subject"), "term")),
             document_type="article",
             journal_name=journal_name,
             journal_volume=text_or_none(journal.get("volume")),
-            journal_pages="-".join(clean_texts([article.get("start_page"), article.get("end_page")])) or None,
+            journal_pages=page_range(article.get("start_page"), article.get("end_page")),
             venue=journal_name,
             publication_date=date,
             is_open_access=True,
             pdf_url=pdf_url,
             pdf_available=True if pdf_url else None,
-            url=landing or f"https://doaj.org/article/{native}",
+            url=landing or f"https://doaj.org/article/{quote(native)}",
             doi=doi,
             keywords=clean_texts(article.get("keywords")),
             source=self.name,
@@ -92,7 +85,7 @@ class Source(SourceSettings):
 def _links(article: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return the first page to land on and the first PDF; the type of a link is missing now and then."""
     landing, pdf_url = None, None
-    for link in map(mapping, listing(article.get("link"))):
+    for link in objects(article.get("link")):
         url = text_or_none(link.get("url"))
         if not url or clean_text(link.get("type")).lower() != "fulltext":
             continue

@@ -12,11 +12,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi, normalize_issn
+from pipeline.paging import check_not_empty
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.parsing import flag, listing, mapping, objects, parse_object, shown, values_of, web_address
+from pipeline.records import known, page_range, record_id, type_among
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -60,7 +62,7 @@ class Source(SourceSettings):
         records = answer.get("results", [answer] if "id" in answer or "doi" in answer else None)
         if not isinstance(records, list):
             raise MalformedError(f"sent no works but {shown(body)}")
-        papers = tuple(paper for record in records if (paper := _paper(self.name, mapping(record))))
+        papers = known(_paper(self.name, work) for work in objects(records))
         meta = mapping(answer.get("meta"))
         following = self._following(request, meta, len(records), len(papers))
         return Page(papers, following, whole_number(meta.get("count")), len(records))
@@ -86,7 +88,7 @@ class Source(SourceSettings):
         if not isinstance(venues, list):
             raise MalformedError(f"sent no venues but {shown(body)}")
         impacts: dict[str, float] = {}
-        for venue in map(mapping, venues):
+        for venue in objects(venues):
             impact = mapping(venue.get("summary_stats")).get("2yr_mean_citedness")
             if isinstance(impact, int | float) and not isinstance(impact, bool) and math.isfinite(impact):
                 issns = map(normalize_issn, [venue.get("issn_l"), *listing(venue.get("issn"))])
@@ -100,8 +102,7 @@ class Source(SourceSettings):
         seen, wanted = request.state[0] + n_records, request.state[1] - n_papers
         if wanted <= 0 or count is None or seen >= count:
             return None
-        if not n_records:
-            raise MalformedError(f"sent an empty page at {seen} of {count}")
+        check_not_empty(n_records, seen, count)
         params = {**request.params, "cursor": cursor, "per-page": str(min(self.page_size, wanted))}
         return dataclasses.replace(request, params=params, state=(seen, wanted))
 
@@ -116,29 +117,29 @@ def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
     primary, biblio = mapping(work.get("primary_location")), mapping(work.get("biblio"))
     venue = mapping(primary.get("source"))
     venue_name = text_or_none(venue.get("display_name")) or text_or_none(primary.get("raw_source_name"))
-    is_open, free_pdf = access.get("is_oa"), _free_pdf(work)
+    is_open, free_pdf = flag(access.get("is_oa")), _free_pdf(work)
     return Paper(
-        paper_id=f"{source}:{native}",
+        paper_id=record_id(source, native),
         title=title,
         abstract=_abstract(work.get("abstract_inverted_index")),
         year=whole_number(work.get("publication_year")) or year_of(date),
-        authors=clean_texts([_author(mapping(authorship)) for authorship in listing(work.get("authorships"))]),
+        authors=clean_names([_author(authorship) for authorship in objects(work.get("authorships"))]),
         citation_count=whole_number(work.get("cited_by_count")),
         disciplines=_disciplines(work),
         document_type=_document_type(work),
         journal_name=venue_name if venue.get("type") == "journal" else None,
         journal_volume=text_or_none(biblio.get("volume")),
-        journal_pages=_pages(biblio),
+        journal_pages=page_range(biblio.get("first_page"), biblio.get("last_page")),
         conference_name=venue_name if venue.get("type") == "conference" else None,
         publication_type=word,
         venue=venue_name,
         publication_date=date,
-        is_open_access=is_open if isinstance(is_open, bool) else None,
-        pdf_url=free_pdf or _address(primary.get("pdf_url")),
+        is_open_access=is_open,
+        pdf_url=free_pdf or web_address(primary.get("pdf_url")),
         pdf_available=True if free_pdf else (False if is_open is False else None),
-        url=_address(primary.get("landing_page_url")) or _address(work.get("doi")) or _address(work.get("id")),
+        url=web_address(primary.get("landing_page_url"), work.get("doi"), work.get("id")),
         doi=doi,
-        keywords=clean_texts([mapping(keyword).get("display_name") for keyword in listing(work.get("keywords"))]),
+        keywords=clean_texts(values_of(work.get("keywords"), "display_name")),
         source=source,
         issn=join_issns(venue.get("issn_l"), *listing(venue.get("issn"))),
         references=tuple(
@@ -150,11 +151,7 @@ def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
 
 def _short(address: object) -> str | None:
     """Return the id at the end of an address such as https://openalex.org/W123."""
-    return "_".join(address.rstrip("/").rsplit("/", 1)[-1].split()) or None if isinstance(address, str) else None
-
-
-def _address(value: object) -> str | None:
-    return value.strip() if isinstance(value, str) and value.strip().startswith(("http://", "https://")) else None
+    return address.rstrip("/").rsplit("/", 1)[-1].strip() or None if isinstance(address, str) else None
 
 
 def _date(work: Mapping[str, Any]) -> str | None:
@@ -182,9 +179,8 @@ def _disciplines(work: Mapping[str, Any]) -> tuple[str, ...]:
     """Return domain, field, subfield and topic; of older answers the broad concepts."""
     topic = mapping(work.get("primary_topic"))
     levels = [mapping(topic.get(level)) for level in ("domain", "field", "subfield")]
-    concepts = [mapping(concept) for concept in listing(work.get("concepts"))]
-    broad = [concept for concept in concepts if (whole_number(concept.get("level")) or 0) <= 1]
-    return clean_texts([level.get("display_name") for level in ([*levels, topic] if topic else broad)])
+    broad = [concept for concept in objects(work.get("concepts")) if (whole_number(concept.get("level")) or 0) <= 1]
+    return clean_texts(values_of([*levels, topic] if topic else broad, "display_name"))
 
 
 def _document_type(work: Mapping[str, Any]) -> str | None:
@@ -198,30 +194,23 @@ def _document_type(work: Mapping[str, Any]) -> str | None:
     )
     if word == "article" and is_of_conference:
         return "conference paper"
-    return _DOCUMENT_TYPES.get(word, "other") if word else None
-
-
-def _pages(biblio: Mapping[str, Any]) -> str | None:
-    ends = clean_texts([biblio.get("first_page"), biblio.get("last_page")])
-    return "-".join(ends) or None
+    return type_among(_DOCUMENT_TYPES, word)
 
 
 def _locations(work: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return where a work can be found, the best place first."""
-    named = [work.get("best_oa_location"), work.get("primary_location")]
-    return [mapping(location) for location in [*named, *listing(work.get("locations"))]]
+    return objects([work.get("best_oa_location"), work.get("primary_location"), *listing(work.get("locations"))])
 
 
 def _free_pdf(work: Mapping[str, Any]) -> str | None:
-    pdfs = (_address(place.get("pdf_url")) for place in _locations(work) if place.get("is_oa") is True)
-    return next((pdf for pdf in pdfs if pdf), None)
+    return web_address(*(place.get("pdf_url") for place in _locations(work) if place.get("is_oa") is True))
 
 
 def _preprints(work: Mapping[str, Any], doi: str | None) -> tuple[str, ...]:
     """Return the arXiv DOIs under which a work that has another DOI can be found too."""
     if not doi or doi.startswith("10.48550/") or work.get("type") == "preprint":
         return ()
-    addresses = [place.get("landing_page_url") for place in _locations(work)]
+    addresses = values_of(_locations(work), "landing_page_url")
     ids = (arxiv_id(address) for address in addresses)
     dois = (normalize_doi(address) for address in addresses)
     by_doi = [own for own in dois if own and own.startswith("10.48550/arxiv.")]

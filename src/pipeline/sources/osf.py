@@ -13,14 +13,15 @@ from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import normalize_doi
+from pipeline.paging import check_not_empty
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.parsing import listing, mapping, objects, parse_object, shown, values_of
+from pipeline.records import newest, record_id
 from pipeline.search_terms import mentions, search_phrases, search_words
 from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
-from pipeline.sources.arxiv import newest
 
 _PROVIDERS = {"psyarxiv": "PsyArXiv", "socarxiv": "SocArXiv", "edarxiv": "EdArXiv"}
 _MOST_WORDS = 4  # of a query; without a token there are 100 requests an hour
@@ -61,9 +62,8 @@ class Source(SourceSettings):
             raise MalformedError(f"sent no list of preprints but {shown(body)}")
         total = whole_number(mapping(links.get("meta") or answer.get("meta")).get("total"))  # which one: by version
         before = (walk.page - 1) * self.page_size
-        if not records and before < (total or 0):
-            raise MalformedError(f"sent an empty page at {before} of {total}")
-        ids = tuple(str(mapping(record).get("id")) for record in records)
+        check_not_empty(len(records), before, total)
+        ids = tuple(map(str, values_of(records, "id")))
         if records and ids == walk.page_before:
             raise MalformedError(f"sent the page before again at {before} of {total}")
         papers = self._papers(records, walk)
@@ -88,7 +88,7 @@ class Source(SourceSettings):
 
     def _papers(self, records: list[Any], walk: _Walk) -> tuple[Paper, ...]:
         """Return those that the query wants and that no earlier word has found."""
-        papers = newest(read for record in records if (read := self._paper(mapping(record))))
+        papers = newest(self._paper(record) for record in objects(records))
         return tuple(
             paper
             for paper in papers
@@ -109,13 +109,13 @@ class Source(SourceSettings):
     def _paper(self, record: Mapping[str, Any]) -> tuple[int, Paper] | None:
         """Return the version of a record and its paper; None for one that is withdrawn or has no name."""
         attributes, links = mapping(record.get("attributes")), mapping(record.get("links"))
-        known = _VERSIONED.fullmatch(clean_text(record.get("id")))
+        identified = _VERSIONED.fullmatch(clean_text(record.get("id")))
         title, doi = clean_text(attributes.get("title")), normalize_doi(links.get("preprint_doi"))
-        if known is None or _is_withdrawn(attributes) or not (title or doi):
+        if identified is None or _is_withdrawn(attributes) or not (title or doi):
             return None
         date, pdf_url = read_date(attributes.get("date_published")), _pdf_url(record)
         paper = Paper(
-            paper_id=f"{self.name}:{known.group(1)}",
+            paper_id=record_id(self.name, identified.group(1)),
             title=title,
             abstract=clean_text(attributes.get("description")),
             year=year_of(date),
@@ -133,7 +133,7 @@ class Source(SourceSettings):
             source=self.name,
             published_as=normalize_doi(attributes.get("doi")),
         )
-        return int(known.group(2) or 1), paper
+        return int(identified.group(2) or 1), paper
 
 
 def _telling_words(query: Query) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
         for contributor in listing(contributors.get("data"))
         if (attributes := mapping(mapping(contributor).get("attributes"))).get("bibliographic") is not False
     ]
-    return clean_texts([name for _, name in sorted(named, key=lambda pair: pair[0])])
+    return clean_names([name for _, name in sorted(named, key=lambda pair: pair[0])])
 
 
 def _name(contributor: Mapping[str, Any], attributes: Mapping[str, Any]) -> object:

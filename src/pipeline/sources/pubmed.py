@@ -9,11 +9,12 @@ from xml.etree.ElementTree import Element  # types only: defusedxml parses
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, whole_number
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
 from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, parse_object, parse_xml, shown
+from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -35,6 +36,7 @@ _DOCUMENT_TYPES = {
     "Congress": "conference paper",
     "Journal Article": "article",
 }
+_RECORDS = {"PubmedArticle", "PubmedBookArticle"}  # numbers of deleted ones may stand beside them
 _ARTICLE = "MedlineCitation/Article"
 _DATES = (
     f"{_ARTICLE}/ArticleDate",
@@ -70,7 +72,7 @@ class Source(SourceSettings):
         if error := clean_text(result.get("ERROR")):
             raise RefusedError(f"refused the search: {error[:200]}")
         count = whole_number(result.get("count"))
-        ids = tuple(identifier for value in listing(result.get("idlist")) if (identifier := clean_text(value)))
+        ids = tuple(filter(None, map(clean_text, listing(result.get("idlist")))))
         if count is None or (count and not ids):
             raise MalformedError(f"sent no ids but {shown(body)}")
         return Page((), self._fetch(ids), declared=count)
@@ -81,33 +83,27 @@ class Source(SourceSettings):
         return Request(self._url("efetch"), params, state=left) if asked else None
 
     def _fetched(self, body: bytes, request: Request) -> Page:
-        records = parse_xml(body)
-        if records.tag != "PubmedArticleSet":
+        answer = parse_xml(body)
+        if answer.tag != "PubmedArticleSet":
             raise MalformedError(f"sent no PubmedArticleSet but {shown(body)}")
-        n_asked = request.params["id"].count(",") + 1
-        if not len(records) and n_asked > 1:  # a single number may have been withdrawn since the search
+        n_asked, records = request.params["id"].count(",") + 1, [part for part in answer if part.tag in _RECORDS]
+        if not records and n_asked > 1:  # a single number may have been withdrawn since the search
             raise MalformedError(f"sent none of {n_asked} records")
-        papers = tuple(paper for record in records if (paper := self._paper(record)))
-        return Page(papers, self._fetch(request.state), received=len(records))
+        return Page(known(map(self._paper, records)), self._fetch(request.state), received=len(records))
 
     def _paper(self, record: Element) -> Paper | None:
         """Return the paper of a record; None for one without a number, or with neither title nor DOI."""
-        if record.tag == "PubmedArticle":
-            paper = self._article(record)
-        elif record.tag == "PubmedBookArticle":
-            paper = self._book(record)
-        else:
-            return None
+        paper = self._article(record) if record.tag == "PubmedArticle" else self._book(record)
         return paper if not paper.paper_id.endswith(":") and (paper.title or paper.doi) else None
 
     def _article(self, record: Element) -> Paper:
         number, pmc = _text(record, "MedlineCitation/PMID"), _pmc_id(record)
         types = _texts(record, f"{_ARTICLE}/PublicationTypeList/PublicationType")
-        document_type, date = _document_type(types), _date(record, *_DATES)
+        document_type, date = type_among(_DOCUMENT_TYPES, *types), _date(record, *_DATES)
         is_preprint = document_type == "preprint"
         venue = _text(record, f"{_ARTICLE}/Journal/Title") or None
         return Paper(
-            paper_id=f"{self.name}:{number}",
+            paper_id=record_id(self.name, number),
             title=_title(record),
             abstract=_abstract(record, f"{_ARTICLE}/Abstract/AbstractText"),
             year=year_of(date),
@@ -137,7 +133,7 @@ class Source(SourceSettings):
         title, book = _text(record, "BookDocument/ArticleTitle"), _text(record, "BookDocument/Book/BookTitle")
         is_chapter = title not in {"", book}
         return Paper(
-            paper_id=f"{self.name}:{number}",
+            paper_id=record_id(self.name, number),
             title=title or book,
             abstract=_abstract(record, "BookDocument/Abstract/AbstractText"),
             year=year_of(date),
@@ -178,18 +174,13 @@ def _abstract(record: Element, path: str) -> str:
 
 def _authors(record: Element, path: str) -> tuple[str, ...]:
     """Return persons with their given names first, and groups; names marked as wrong are left out."""
-    return clean_texts([_name(author) for author in record.iterfind(path) if author.get("ValidYN") != "N"])
+    return clean_names([_name(author) for author in record.iterfind(path) if author.get("ValidYN") != "N"])
 
 
 def _name(author: Element) -> str:
     given = _text(author, "ForeName") or _text(author, "Initials")
     person = " ".join(part for part in (given, _text(author, "LastName"), _text(author, "Suffix")) if part)
     return person or _text(author, "CollectiveName")
-
-
-def _document_type(types: tuple[str, ...]) -> str | None:
-    known = (kind for word, kind in _DOCUMENT_TYPES.items() if word in types)
-    return next(known, "other") if types else None
 
 
 def _date(record: Element, *paths: str) -> str | None:

@@ -9,11 +9,13 @@ from typing import Any, Literal, NoReturn
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import iso_date, read_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
+from pipeline.paging import check_not_empty
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object
+from pipeline.parsing import flag, mapping, objects, parse_object
+from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -68,8 +70,8 @@ class Source(SourceSettings):
         total, entries = whole_number(results.get("opensearch:totalResults")), results.get("entry")
         if total is None or not isinstance(entries, list):
             _refuse(answer)
-        records = [record for record in map(mapping, entries) if "error" not in record]
-        papers = tuple(paper for record in records if (paper := self._paper(record)))
+        records = [record for record in objects(entries) if "error" not in record]
+        papers = known(self._paper(record) for record in records)
         return Page(papers, _following(request, len(records), total), total, len(records))
 
     def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002
@@ -87,7 +89,7 @@ class Source(SourceSettings):
 
     def _paper(self, record: Mapping[str, Any]) -> Paper | None:
         native = clean_text(record.get("dc:identifier") or record.get("eid"))
-        native = native.removeprefix("SCOPUS_ID:").removeprefix("2-s2.0-").replace(" ", "_")
+        native = native.removeprefix("SCOPUS_ID:").removeprefix("2-s2.0-")
         title, doi = clean_text(record.get("dc:title")), normalize_doi(record.get("prism:doi"))
         if not native or not (title or doi):
             return None
@@ -95,13 +97,13 @@ class Source(SourceSettings):
         venue = text_or_none(record.get("prism:publicationName"))
         kind_of_venue = clean_text(record.get("prism:aggregationType"))
         return Paper(
-            paper_id=f"{self.name}:{native}",
+            paper_id=record_id(self.name, native),
             title=title,
             abstract=clean_text(record.get("dc:description")),
             year=year_of(date),
             authors=_authors(record),
             citation_count=whole_number(record.get("citedby-count")),
-            document_type=_document_type(record),
+            document_type=type_among(_TYPES, clean_text(record.get("subtype"))),
             journal_name=venue if kind_of_venue in {"Journal", "Trade Journal"} else None,
             journal_volume=text_or_none(record.get("prism:volume")),
             journal_pages=text_or_none(record.get("prism:pageRange")) or text_or_none(record.get("article-number")),
@@ -128,8 +130,7 @@ def _at(request: Request, walk: _Walk) -> Request:
 def _following(request: Request, received: int, total: int) -> Request | None:
     """Return the next page, unless the records, the wanted ones or those that can be reached end with this one."""
     walk = request.state
-    if not received and walk.start < min(total, _MOST_RECORDS):
-        raise MalformedError(f"sent an empty page at {walk.start} of {total}")
+    check_not_empty(received, walk.start, total)
     start = walk.start + received
     if start >= min(total, walk.limit, _MOST_RECORDS):
         return None
@@ -157,9 +158,8 @@ def _date(record: Mapping[str, Any]) -> str | None:
 
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return all authors; without the view COMPLETE only the first is told."""
-    authors = map(mapping, listing(record.get("author")))
-    names = [_full_name(author) or author.get("authname") for author in authors]
-    return clean_texts(names) or clean_texts([record.get("dc:creator")])
+    names = [_full_name(author) or author.get("authname") for author in objects(record.get("author"))]
+    return clean_names(names) or clean_names([record.get("dc:creator")])
 
 
 def _full_name(author: Mapping[str, Any]) -> str | None:
@@ -167,16 +167,11 @@ def _full_name(author: Mapping[str, Any]) -> str | None:
     return f"{given} {surname}" if given and surname else None
 
 
-def _document_type(record: Mapping[str, Any]) -> str | None:
-    word = clean_text(record.get("subtype"))
-    return _TYPES.get(word, "other") if word else None
-
-
 def _is_open_access(record: Mapping[str, Any]) -> bool | None:
-    flag = record.get("openaccessFlag")
-    return flag if isinstance(flag, bool) else {"0": False, "1": True}.get(clean_text(record.get("openaccess")))
+    told = flag(record.get("openaccessFlag"))
+    return {"0": False, "1": True}.get(clean_text(record.get("openaccess"))) if told is None else told
 
 
 def _landing(record: Mapping[str, Any]) -> str | None:
-    links = map(mapping, listing(record.get("link")))
+    links = objects(record.get("link"))
     return next((text_or_none(link.get("@href")) for link in links if link.get("@ref") == "scopus"), None)

@@ -11,11 +11,12 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.parsing import flag, listing, mapping, objects, parse_object, shown, values_of, web_address
+from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import search_words
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -70,10 +71,9 @@ class Source(SourceSettings):
             if "error" in answer:
                 raise RefusedError(f"refused the request: {shown(body)}")
             raise MalformedError(f"sent no papers but {shown(body)}")
-        papers = tuple(paper for record in records if (paper := _paper(self.name, mapping(record))))
-        return Page(
-            papers, self._following(request, answer, len(papers)), whole_number(answer.get("total")), len(records)
-        )
+        papers = known(_paper(self.name, record) for record in objects(records))
+        following = self._following(request, answer, len(papers))
+        return Page(papers, following, whole_number(answer.get("total")), len(records))
 
     def _following(self, request: Request, answer: Mapping[str, Any], n_papers: int) -> Request | None:
         """Return the next page of a search; the total may promise more than can be reached."""
@@ -114,16 +114,16 @@ def _paper(source: str, record: Mapping[str, Any]) -> Paper | None:
         return None
     journal, types = _journal(record), clean_texts(record.get("publicationTypes"))
     journal_name, conference_name = _names(record, journal, types)
-    date, is_open, pdf_url = read_date(record.get("publicationDate")), record.get("isOpenAccess"), _pdf_url(record)
+    date, pdf_url = read_date(record.get("publicationDate")), _pdf_url(record)
     return Paper(
-        paper_id=f"{source}:{'_'.join(native.split())}",
+        paper_id=record_id(source, native),
         title=title,
         abstract=clean_text(record.get("abstract")),
         year=whole_number(record.get("year")) or year_of(date),
-        authors=clean_texts([mapping(author).get("name") for author in listing(record.get("authors"))]),
+        authors=clean_names(values_of(record.get("authors"), "name")),
         citation_count=whole_number(record.get("citationCount")),
         disciplines=_disciplines(record),
-        document_type="preprint" if _is_arxiv_doi(doi) else _document_type(types),
+        document_type="preprint" if _is_arxiv_doi(doi) else type_among(_DOCUMENT_TYPES, *types),
         journal_name=journal_name,
         journal_volume=text_or_none(journal.get("volume")),
         journal_pages=re.sub(r"\s*([-\u2013])\s*", r"\1", clean_text(journal.get("pages"))) or None,
@@ -131,10 +131,10 @@ def _paper(source: str, record: Mapping[str, Any]) -> Paper | None:
         publication_type=", ".join(types) or None,
         venue=journal_name or conference_name or text_or_none(record.get("venue")),
         publication_date=date,
-        is_open_access=is_open if isinstance(is_open, bool) else None,
+        is_open_access=flag(record.get("isOpenAccess")),
         pdf_url=pdf_url,
         pdf_available=True if pdf_url else _told_closed(record),
-        url=_address(record.get("url")),
+        url=web_address(record.get("url")),
         doi=doi,
         source=source,
         issn=join_issns(venue.get("issn"), *listing(venue.get("alternate_issns"))),
@@ -163,19 +163,13 @@ def _names(
     return name or (venue if kind == "journal" else None), None
 
 
-def _document_type(types: tuple[str, ...]) -> str | None:
-    known = (ours for theirs, ours in _DOCUMENT_TYPES.items() if theirs in types)
-    return next(known, "other" if types else None)
-
-
 def _disciplines(record: Mapping[str, Any]) -> tuple[str, ...]:
-    told = [mapping(field).get("category") for field in listing(record.get("s2FieldsOfStudy"))]
-    return clean_texts([*listing(record.get("fieldsOfStudy")), *told])
+    return clean_texts([*listing(record.get("fieldsOfStudy")), *values_of(record.get("s2FieldsOfStudy"), "category")])
 
 
 def _pdf_url(record: Mapping[str, Any]) -> str | None:
     """Return the address of the PDF; where it is that of the DOI, it leads to a page about the paper."""
-    address = _address(mapping(record.get("openAccessPdf")).get("url"))
+    address = web_address(mapping(record.get("openAccessPdf")).get("url"))
     return None if address and _DOI_PAGE.match(address) else address
 
 
@@ -183,7 +177,3 @@ def _told_closed(record: Mapping[str, Any]) -> bool | None:
     """Return False where a paper is said to be closed: that no PDF was found says less."""
     is_closed = mapping(record.get("openAccessPdf")).get("status") == "CLOSED" and record.get("isOpenAccess") is False
     return False if is_closed else None
-
-
-def _address(value: object) -> str | None:
-    return value.strip() if isinstance(value, str) and value.strip().startswith(("http://", "https://")) else None

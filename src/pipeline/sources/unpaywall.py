@@ -8,13 +8,14 @@ from urllib.parse import quote
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, text_or_none, whole_number
+from pipeline.crossref_words import CROSSREF_TYPES, NO_PAPERS, person_name
 from pipeline.dates import read_date, year_of
 from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi
 from pipeline.papers import Paper
-from pipeline.parsing import listing, mapping, parse_object, shown
+from pipeline.parsing import flag, mapping, objects, parse_object, shown, values_of, web_address
+from pipeline.records import known, record_id, type_among
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
-from pipeline.sources.crossref import DOCUMENT_TYPES, NO_PAPERS, first_address, person_name
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -35,11 +36,10 @@ class Source(SourceSettings):
         if answer.get("error"):
             raise RefusedError(f"refused the request: {shown(body)}")
         hits = answer.get("results")
-        records = [mapping(hit).get("response") for hit in hits] if isinstance(hits, list) else [answer]
+        works = values_of(hits, "response") if isinstance(hits, list) else [answer]
         if not isinstance(hits, list) and "doi" not in answer:
             raise MalformedError(f"sent no DOI object but {shown(body)}")
-        papers = tuple(paper for record in records if (paper := _paper(self.name, mapping(record))))
-        return Page(papers, received=len(records))
+        return Page(known(_paper(self.name, work) for work in objects(works)), received=len(works))
 
     def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002 (body tells)
         """Retry a 422 that asks to slow down; any other is about the contact address and final."""
@@ -58,24 +58,24 @@ def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:
     if not doi or work.get("is_paratext") is True or word in NO_PAPERS:
         return None
     date, venue = read_date(work.get("published_date")), text_or_none(work.get("journal_name"))
-    best, is_open = mapping(work.get("best_oa_location")), work.get("is_oa")
-    places = [best, *map(mapping, listing(work.get("oa_locations")))]
-    pdf_url = first_address(*(place.get("url_for_pdf") for place in places))
+    best, is_open = mapping(work.get("best_oa_location")), flag(work.get("is_oa"))
+    places = [best, *objects(work.get("oa_locations"))]
+    pdf_url = web_address(*values_of(places, "url_for_pdf"))
     return Paper(
-        paper_id=f"{source}:{'_'.join(str(work['doi']).split())}",
+        paper_id=record_id(source, str(work["doi"])),
         title=clean_text(work.get("title")),
         year=whole_number(work.get("year")) or year_of(date),
-        authors=clean_texts([_author(mapping(author)) for author in listing(work.get("z_authors"))]),
-        document_type=DOCUMENT_TYPES.get(word, "other") if word else None,
+        authors=clean_names([_author(author) for author in objects(work.get("z_authors"))]),
+        document_type=type_among(CROSSREF_TYPES, word),
         journal_name=venue if word == "journal-article" else None,
         conference_name=venue if word == "proceedings-article" else None,
         publication_type=word,
         venue=venue,
         publication_date=date,
-        is_open_access=is_open if isinstance(is_open, bool) else None,
+        is_open_access=is_open,
         pdf_url=pdf_url,
         pdf_available=True if pdf_url else (False if is_open is False else None),
-        url=first_address(best.get("url_for_landing_page"), work.get("doi_url")),
+        url=web_address(best.get("url_for_landing_page"), work.get("doi_url")),
         doi=doi,
         source=source,
         issn=join_issns(work.get("journal_issns"), work.get("journal_issn_l")),

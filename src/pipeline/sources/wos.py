@@ -8,11 +8,13 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from pipeline.cleaning import clean_text, clean_texts, text_or_none, whole_number
+from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
 from pipeline.dates import iso_date, year_of
 from pipeline.identifiers import join_issns, normalize_doi
+from pipeline.paging import next_page
 from pipeline.papers import Paper, Query
-from pipeline.parsing import listing, mapping, next_page, parse_object
+from pipeline.parsing import listing, mapping, objects, parse_object
+from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
 
@@ -56,24 +58,24 @@ class Source(SourceSettings):
         records, total = answer.get("hits"), whole_number(mapping(answer.get("metadata")).get("total"))
         if not isinstance(records, list) or total is None:
             raise MalformedError("sent no list of hits with its total")
-        papers = (self._paper(mapping(record)) for record in records)
+        papers = known(self._paper(record) for record in objects(records))
         following = next_page(request, len(records), total, "limit")
-        return Page(tuple(paper for paper in papers if paper), following, total, len(records))
+        return Page(papers, following, total, len(records))
 
     def _paper(self, record: Mapping[str, Any]) -> Paper | None:
         source, identifiers = mapping(record.get("source")), mapping(record.get("identifiers"))
-        native, title = clean_text(record.get("uid")).replace(" ", "_"), clean_text(record.get("title"))
+        native, title = clean_text(record.get("uid")), clean_text(record.get("title"))
         doi = normalize_doi(identifiers.get("doi"))
         if not native or not (title or doi):
             return None
         date = iso_date(source.get("publishYear"), *clean_text(source.get("publishMonth")).split()[:2])
         words = clean_texts([*listing(record.get("types")), *listing(record.get("sourceTypes"))])
-        document_type = _document_type(words)
+        document_type = type_among(_TYPES, *map(str.lower, words))
         venue = text_or_none(source.get("sourceTitle"))
         is_proceedings = document_type == "conference paper" and "Article" not in words
         is_book = document_type in {"book", "book chapter"}
         return Paper(
-            paper_id=f"{self.name}:{native}",
+            paper_id=record_id(self.name, native),
             title=title,
             year=year_of(date),
             authors=_authors(mapping(record.get("names"))),
@@ -101,19 +103,14 @@ def _reason(answer: Mapping[str, Any]) -> str:
     return ": ".join(clean_texts(texts))[:200]
 
 
-def _document_type(words: tuple[str, ...]) -> str | None:
-    known = {word.lower() for word in words}
-    return next((kind for word, kind in _TYPES.items() if word in known), "other" if words else None)
-
-
 def _authors(names: Mapping[str, Any]) -> tuple[str, ...]:
-    authors = map(mapping, listing(names.get("authors")))
-    return clean_texts([author.get("displayName") or author.get("wosStandard") for author in authors])
+    authors = objects(names.get("authors"))
+    return clean_names([author.get("displayName") or author.get("wosStandard") for author in authors])
 
 
 def _citation_count(record: Mapping[str, Any]) -> int | None:
     """Return the citations in the Core Collection. Free keys are told none at all, which is not zero."""
-    counts = map(mapping, listing(record.get("citations")))
+    counts = objects(record.get("citations"))
     return next((whole_number(count.get("count")) for count in counts if count.get("db") == _DATABASE), None)
 
 

@@ -201,6 +201,25 @@ def test_the_latest_version_of_a_preprint_wins() -> None:
     assert paper.url == "u"
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("10.21203/rs.3.rs-1234/v1", "10.21203/rs.3.rs-1234/v2"),
+        ("10.20944/preprints202001.0001.v1", "10.20944/preprints202001.0001.v2"),
+        ("10.26434/chemrxiv-2021-abcd", "10.26434/chemrxiv-2021-abcd-v2"),
+    ],
+)
+@pytest.mark.parametrize("settings", [Merge(), LINK], ids=["join", "link"])
+def test_versions_with_dois_of_their_own_are_one_paper_with_that_of_the_later(
+    earlier: str, later: str, settings: Merge
+) -> None:
+    first = made(1, doi=earlier, document_type="preprint", publication_date="2021-01-05", abstract="It rains.")
+    second = made(2, doi=later, document_type="preprint", publication_date="2021-03-01", title=OTHER_TITLE)
+    (paper,) = merged(first, second, settings=settings)
+    assert (paper.doi, paper.preprints, paper.title) == (later, (earlier,), OTHER_TITLE)
+    assert paper.records == ("made:1", "made:2")
+
+
 def test_an_article_of_which_only_the_preprints_doi_is_known_finds_its_own_later() -> None:
     (joined,) = merged(PREPRINT, replace(ARTICLE, doi=None))
     assert (joined.doi, joined.preprints, joined.document_type) == (ARXIV, (ARXIV,), "article")
@@ -227,7 +246,7 @@ def test_records_that_fit_the_same_two_papers_are_twins() -> None:
 
 def test_a_slip_does_not_part_records_of_an_equal_title() -> None:
     known = {"authors": ("Kevin Walker",), "year": 2020}
-    slip = made(3, title=TITLE.replace("alpine", "alpin"), **known)
+    slip = made(3, title=TITLE.replace("alpine", "allpine"), **known)
     assert records(made(1, **known), made(2, year=2020), slip) == [{"made:1", "made:2", "made:3"}]
 
 

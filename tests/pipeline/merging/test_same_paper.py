@@ -182,7 +182,7 @@ def test_volumes_and_pages_are_compared_by_their_first_numbers() -> None:
     "other",
     [
         "Soil erosions in alpine valleys after heavy rain",
-        "Soil eroison in alpine valleys after heavy rain",
+        "Soil errosion in alpine valleys after heavy rain",
         "Soil erosion in the alpine valleys after heavy rain",
         "Soil erozion in alpine valleys after heavy rain",
     ],
@@ -202,6 +202,9 @@ def test_a_slip_in_a_title_is_forgiven_where_author_and_year_are_known(other: st
         ("Effects of vitamin A on the growth of mice", "Effects of vitamin on the growth of mice"),
         ("Nitrate in the water of alpine valleys", "Nitrite in the water of alpine valleys"),
         ("Supervised learning of river networks", "Unsupervised learning of river networks"),
+        ("Mediation of sleep loss after long flights", "Medication of sleep loss after long flights"),
+        ("A causal model of sleep after long flights", "A casual model of sleep after long flights"),
+        ("County records of soil erosion in valleys", "Country records of soil erosion in valleys"),
         ("Hypotension in men after long flights", "Hypertension in men after long flights"),
         ("Long flights and sleep loss in men", "Long flights and sleep loss in women"),
         ("Soil erosion in alpine valleys: reply", "Soil erosion in alpine valleys"),
@@ -277,3 +280,17 @@ def test_a_link_is_believed_where_titles_or_first_authors_fit() -> None:
 
 def test_a_link_to_the_erratum_of_an_article_is_not_believed() -> None:
     assert not linked(FULL, {**FULL, "title": f"Erratum to: {TITLE}"})
+
+
+def test_a_known_doi_makes_a_record_published_whatever_its_type() -> None:
+    preprint = {**FULL, "document_type": "preprint"}
+    untyped = {**FULL, "doi": "10.1234/x"}
+    assert not same(preprint, untyped)
+    assert same({**FULL, "document_type": "article"}, untyped)
+
+
+def test_an_article_number_in_place_of_pages_does_not_part_records_of_one_author() -> None:
+    there = {**FULL, "journal_volume": "11", "journal_pages": "1-6"}
+    assert same(there, {**there, "journal_pages": "1917"})
+    assert not same(there, {**there, "journal_pages": "1917", "authors": ()})
+    assert not same(there, {**there, "journal_volume": "12"})

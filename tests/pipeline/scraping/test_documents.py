@@ -63,14 +63,12 @@ def test_meta_tags_tell_all():
         meta("citation_title", "Bees &amp; nectar")
         + meta("citation_abstract", f"<p>{ABSTRACT}</p>")
         + meta("citation_keywords", "bees; nectar, sweet; rain")
-        + meta("citation_pdf_url", "/article/7.pdf")
         + meta("citation_doi", "https://doi.org/10.1234/BEES.7")
     )
     assert read_html(page(head=head), URL) == Found(
         title="Bees & nectar",
         abstract=ABSTRACT,
         keywords=("bees", "nectar, sweet", "rain"),
-        pdf_url="https://journal.example/article/7.pdf",
         doi="10.1234/bees.7",
     )
 
@@ -115,20 +113,19 @@ def test_keywords_in_several_tags_are_put_together_once():
 
 
 def test_keywords_of_search_engines_serve_where_there_are_no_others():
-    assert read_html(page(head=meta("keywords", "bees, nectar")), URL).keywords == ("bees", "nectar")
-    both = meta("keywords", "journal, science") + meta("citation_keywords", "bees")
-    assert read_html(page(head=both), URL).keywords == ("bees",)
+    titled = meta("citation_title", "Bees and nectar") + meta("keywords", "bees, nectar")
+    assert read_html(page(head=titled), URL).keywords == ("bees", "nectar")
+    assert read_html(page(head=titled + meta("citation_keywords", "hives")), URL).keywords == ("hives",)
+
+
+def test_keywords_of_search_engines_on_a_page_without_a_title_of_a_paper_are_of_no_paper():
+    login = meta("keywords", "journals, login") + meta("og:title", "Log in") + "<title>Log in</title>"
+    assert read_html(page(head=login), URL) == Found()
 
 
 def test_a_text_is_no_list_of_keywords():
-    assert read_html(page(head=meta("keywords", ABSTRACT.replace(".", ""))), URL).keywords == ()
-
-
-@pytest.mark.parametrize(
-    "address", ["javascript:alert(1)", "file:///etc/passwd", "data:application/pdf,x", "http://[broken"]
-)
-def test_a_pdf_is_at_a_web_address_or_nowhere(address):
-    assert read_html(page(head=meta("citation_pdf_url", address)), URL).pdf_url is None
+    head = meta("citation_title", "Bees and nectar") + meta("keywords", ABSTRACT.replace(".", ""))
+    assert read_html(page(head=head), URL).keywords == ()
 
 
 # Pages: descriptions for search engines
@@ -268,7 +265,8 @@ def test_a_pdf_tells_abstract_and_keywords_with_lines_joined():
         "1 Introduction",
         "Bees are.",
     )
-    assert read_pdf(pdf(*lines)) == Found(abstract=JOINED, keywords=("bees", "nectar", "rain"))
+    found = read_pdf(pdf(*lines))
+    assert (found.abstract, found.keywords) == (JOINED, ("bees", "nectar", "rain"))
 
 
 @pytest.mark.parametrize(
@@ -308,7 +306,8 @@ def test_an_abstract_without_an_end_is_none():
 
 def test_keywords_beside_the_abstract_stand_one_a_line():
     lines = ("Keywords:", "Honey bees", "Nectar", "A B S T R A C T", *BROKEN_LINES, "1. Introduction")
-    assert read_pdf(pdf(*lines)) == Found(abstract=JOINED, keywords=("Honey bees", "Nectar"))
+    found = read_pdf(pdf(*lines))
+    assert (found.abstract, found.keywords) == (JOINED, ("Honey bees", "Nectar"))
 
 
 def test_keywords_without_an_end_are_none():
@@ -326,6 +325,15 @@ def test_keywords_without_an_end_are_none():
 )
 def test_a_title_in_the_properties_counts_unless_a_program_made_it_up(told, title):
     assert read_pdf(pdf("Bees", info=b"/Title(%b)" % told)).title == title
+
+
+def test_the_beginning_of_a_pdf_holds_its_title_and_600_characters_at_most():
+    assert read_pdf(pdf("Bees and", "nectar", "A. Beekeeper")).beginning == "Bees and nectar A. Beekeeper"
+    lines = ["Bees and nectar", *(f"{number:049d}" for number in range(20))]  # 15 + 20 * 50 characters with line ends
+    beginning = read_pdf(pdf(*lines)).beginning
+    assert beginning is not None
+    assert beginning.startswith("Bees and nectar 0000")
+    assert len(beginning) == 600
 
 
 def test_the_only_doi_of_the_first_page_is_that_of_the_paper():

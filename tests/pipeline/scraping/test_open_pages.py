@@ -14,7 +14,7 @@ from pages_server import PagesServer
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.papers import Paper
-from pipeline.scraping.documents import Found
+from pipeline.scraping.documents import Found, read_html
 from pipeline.scraping.open_pages import WALK, complete_from_pages, lacking, read_pages
 from pipeline.scraping.scraper import Scraped, ScrapeError, Scraper, Scraping
 
@@ -61,6 +61,11 @@ async def here(host: str, port: int) -> list[str]:
     return ["127.0.0.1"]
 
 
+def kept_page(responses: Responses, place: str, body: str) -> None:
+    """Keep what is found in this page."""
+    keep(responses, place, **asdict(read_html(body.encode(), place)))
+
+
 def read(
     papers: list[Paper], responses: Responses, budget_s: float = 60.0, is_allowed: Callable[[str], bool] | None = None
 ) -> Report:
@@ -86,6 +91,12 @@ def test_open_papers_that_lack_a_text_are_read_and_those_without_an_abstract_fir
     assert lacking(papers) == [no_abstract, has_pdf, no_keywords]
 
 
+def test_a_preprint_is_read_for_its_abstract_and_not_for_keywords_alone() -> None:
+    preprint = replace(OPEN, document_type="preprint")
+    assert lacking([replace(preprint, abstract=ABSTRACT)]) == []
+    assert lacking([replace(preprint, keywords=("bees",))]) == [replace(preprint, keywords=("bees",))]
+
+
 # What a page says
 
 
@@ -101,7 +112,7 @@ def test_what_a_paper_lacks_is_taken_from_its_page_and_named(responses: Response
 
 
 def test_what_a_paper_has_is_not_replaced(responses: Responses) -> None:
-    keep(responses, OPEN.url or "", abstract=ABSTRACT, keywords=("bees",))
+    keep(responses, OPEN.url or "", title=TITLE, abstract=ABSTRACT, keywords=("bees",))
     before = replace(OPEN, abstract="Of bees.", provenance={"abstract": "doaj:1"})
     (paper,) = complete_from_pages([before], responses)
     assert (paper.abstract, paper.keywords) == ("Of bees.", ("bees",))
@@ -114,6 +125,10 @@ def test_what_a_paper_has_is_not_replaced(responses: Responses) -> None:
         {"title": "Deep learning for the price of copper", "doi": "10.5555/1"},
         {"title": TITLE, "doi": "10.5555/2"},
         {"title": "Log in to your account"},
+        {"title": "Log in to your account", "doi": "10.5555/1"},
+        {"beginning": "Deep learning for the price of copper A. Miner Abstract We study how copper is priced."},
+        {"beginning": "Bees"},
+        {"beginning": f"{TITLE} A. Beekeeper", "doi": "10.5555/2"},
     ],
 )
 def test_a_page_about_another_paper_leaves_it_untouched(responses: Responses, found: dict[str, str]) -> None:
@@ -124,11 +139,14 @@ def test_a_page_about_another_paper_leaves_it_untouched(responses: Responses, fo
 @pytest.mark.parametrize(
     "found",
     [
-        {},
+        {"doi": "10.5555/1"},
+        {"title": TITLE},
         {"title": f"{TITLE}: a study | Journal of Bees"},
         {"title": TITLE.upper(), "doi": "10.5555/1"},
         {"doi": "10.48550/arxiv.2101.00001"},
         {"doi": "10.5555/published"},
+        {"beginning": f"Journal of Bees 7 (2020) {TITLE.upper()} A. Beekeeper Abstract"},
+        {"title": "Layout 1", "beginning": f"{TITLE} A. Beekeeper"},
     ],
 )
 def test_a_page_that_may_be_about_the_paper_is_believed(responses: Responses, found: dict[str, str]) -> None:
@@ -138,10 +156,38 @@ def test_a_page_that_may_be_about_the_paper_is_believed(responses: Responses, fo
     assert paper.abstract == ABSTRACT
 
 
+def test_a_page_that_tells_neither_title_nor_doi_says_nothing(responses: Responses) -> None:
+    keep(responses, OPEN.url or "", abstract=ABSTRACT, keywords=("bees",))
+    assert complete_from_pages([OPEN], responses) == (OPEN,)
+
+
+def test_a_page_says_nothing_of_a_paper_whose_title_and_doi_are_unknown(responses: Responses) -> None:
+    nameless = replace(OPEN, title="", doi=None)
+    keep(responses, OPEN.url or "", title=TITLE, doi="10.5555/1", abstract=ABSTRACT, beginning=TITLE)
+    assert complete_from_pages([nameless], responses) == (nameless,)
+
+
+LOGIN = """<html><head><title>Log in</title><meta name="keywords" content="journals, login">
+    <meta name="citation_keywords" content="science; access"></head><body><h1>Log in</h1></body></html>"""
+COOKIES = f"""<html><head><title>Cookies</title></head><body><main><h1>Cookies</h1>
+    <h2>Summary</h2><p>{ABSTRACT}</p><h2>What we keep</h2><p>We keep what you read and when.</p></main></body></html>"""
+
+
+def test_a_login_page_has_no_keywords_of_the_paper(responses: Responses) -> None:
+    kept_page(responses, OPEN.url or "", LOGIN)
+    assert complete_from_pages([OPEN], responses) == (OPEN,)
+
+
+def test_a_summary_on_a_page_about_cookies_is_no_abstract_of_the_paper(responses: Responses) -> None:
+    assert read_html(COOKIES.encode(), "http://bees.example/1").abstract == ABSTRACT
+    kept_page(responses, OPEN.url or "", COOKIES)
+    assert complete_from_pages([OPEN], responses) == (OPEN,)
+
+
 def test_what_the_page_lacks_may_be_in_the_pdf(responses: Responses) -> None:
     both = replace(OPEN, pdf_url="http://bees.example/1.pdf")
-    keep(responses, "http://bees.example/1", keywords=("bees",))
-    keep(responses, "http://bees.example/1.pdf", abstract=ABSTRACT, keywords=("hives",))
+    keep(responses, "http://bees.example/1", title=TITLE, keywords=("bees",))
+    keep(responses, "http://bees.example/1.pdf", beginning=TITLE, abstract=ABSTRACT, keywords=("hives",))
     (paper,) = complete_from_pages([both], responses)
     assert (paper.abstract, paper.keywords) == (ABSTRACT, ("bees",))
     assert paper.provenance["abstract"] == "page:http://bees.example/1.pdf"
@@ -149,7 +195,7 @@ def test_what_the_page_lacks_may_be_in_the_pdf(responses: Responses) -> None:
 
 
 def test_a_closed_paper_takes_nothing_from_a_page_that_another_one_was_read_for(responses: Responses) -> None:
-    keep(responses, OPEN.url or "", abstract=ABSTRACT)
+    keep(responses, OPEN.url or "", title=TITLE, abstract=ABSTRACT)
     closed = replace(OPEN, is_open_access=False)
     assert complete_from_pages([closed], responses) == (closed,)
 
@@ -182,6 +228,7 @@ def test_pages_are_read_once_and_what_they_say_is_kept(
     papers = [whole, other, missing, poor]
     report = read(papers, responses)
     assert (report.source, report.stop, report.pages, report.declared) == ("pages", Stop.DONE, 5, 4)
+    assert report.detail == "1 was answered with status 404"
     assert sorted(asked.path for asked in server.asked) == sorted(replies)  # and no PDF where the page told enough
     completed = complete_from_pages(papers, responses)
     assert [paper.abstract for paper in completed] == [ABSTRACT, "", "", ABSTRACT]
@@ -242,19 +289,32 @@ def test_the_pdf_is_read_only_for_what_the_page_did_not_say(responses: Responses
     of_another = replace(OPEN, url="http://c", pdf_url="http://c.pdf")
     scraper = Told(
         {
-            "http://a": Found(keywords=("bees",)),
-            "http://b": Found(keywords=("bees",)),
-            "http://b.pdf": Found(abstract=ABSTRACT),
+            "http://a": Found(title=TITLE, keywords=("bees",)),
+            "http://b": Found(title=TITLE, keywords=("bees",)),
+            "http://b.pdf": Found(beginning=TITLE, abstract=ABSTRACT),
             "http://c": Found(title="The price of copper", abstract=ABSTRACT),
-            "http://c.pdf": ScrapeError("is bigger than 20 MB"),
+            "http://c.pdf": ScrapeError("is more than 20 MB"),
         }
     )
     told(scraper, [keywords_only, says_too_little, of_another], responses)
     assert scraper.asked == ["http://a", "http://b", "http://b.pdf", "http://c", "http://c.pdf"]
 
 
+def test_the_report_counts_the_three_most_frequent_reasons_of_refusals(responses: Responses) -> None:
+    reasons = {"is more than 20 MB": 1, "is neither HTML nor PDF": 2, "was answered with status 403": 4, "is late": 3}
+    told_by_place = {
+        f"http://{reason.replace(' ', '-')}/{n}": ScrapeError(reason)
+        for reason, count in reasons.items()
+        for n in range(count)
+    }
+    papers = [replace(OPEN, url=place) for place in told_by_place]
+    report = told(Told({**told_by_place, "http://a": Found()}), [*papers, replace(OPEN, url="http://a")], responses)
+    assert report.pages == 11
+    assert report.detail == "4 was answered with status 403, 3 is late, 2 is neither HTML nor PDF"
+
+
 def test_a_fault_of_our_own_leaves_the_other_pages(responses: Responses, caplog: pytest.LogCaptureFixture) -> None:
-    scraper = Told({"http://a": KeyError("title"), "http://b": Found(abstract=ABSTRACT)})
+    scraper = Told({"http://a": KeyError("title"), "http://b": Found(title=TITLE, abstract=ABSTRACT)})
     papers = [replace(OPEN, url="http://a"), replace(OPEN, url="http://b")]
     report = told(scraper, papers, responses)
     assert (report.stop, report.pages) == (Stop.DONE, 1)

@@ -86,8 +86,8 @@ def scrape(url: str, is_allowed=is_here, resolver=here, **settings: float) -> Sc
     return asyncio.run(run())
 
 
-def journal(server: PagesServer, path: str = "/", scheme: str = "http") -> str:
-    return f"{scheme}://journal.example:{server.port}{path}"
+def journal(server: PagesServer, path: str = "/", scheme: str = "http", host: str = "journal.example") -> str:
+    return f"{scheme}://{host}:{server.port}{path}"
 
 
 # What comes back
@@ -587,7 +587,15 @@ def test_documents_are_read_within_limits(site, monkeypatch):
 # Many at a time
 
 
-def test_no_more_documents_are_under_way_than_allowed(site):
+@pytest.mark.parametrize(
+    ("hosts", "most"),
+    [
+        ([f"{n}.example" for n in range(8)], 2),  # as many as are allowed
+        (["journal.example", "Journal.Example"] * 4, 1),  # one of a host
+        (["journal.example"] * 4 + ["other.example"] * 4, 2),
+    ],
+)
+def test_no_more_documents_are_under_way_than_allowed_and_one_of_a_host(site, hosts, most):
     under_way: list[str] = []
     counts: list[int] = []
 
@@ -602,11 +610,22 @@ def test_no_more_documents_are_under_way_than_allowed(site):
 
     async def run() -> list[BaseException]:
         async with Scraper(Scraping(concurrency=2), "tests/1", is_here, here) as scraper:
-            urls = [journal(server, f"/{n}") for n in range(8)]
+            urls = [journal(server, f"/{n}", host=host) for n, host in enumerate(hosts)]
             return await asyncio.gather(*map(scraper.scrape, urls), return_exceptions=True)
 
     assert [str(error) for error in asyncio.run(run())] == ["was answered with status 404"] * 8
-    assert max(counts) == 2
+    assert max(counts) == most
+
+
+def test_waiting_for_another_document_of_a_host_takes_none_of_the_time_of_a_document(site):
+    server = site(Reply(PAGE, status=404, delay=0.3))
+
+    async def run() -> list[BaseException]:
+        async with Scraper(Scraping(concurrency=4, timeout_s=0.8), "tests/1", is_here, here) as scraper:
+            urls = [journal(server, f"/{n}") for n in range(4)]  # 1.2 s one after the other
+            return await asyncio.gather(*map(scraper.scrape, urls), return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(run())] == ["was answered with status 404"] * 4
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,9 @@ def test_many_dois_are_looked_up_at_once() -> None:
     assert source("crossref").dois_a_request == 40
 
 
-def test_a_doi_with_a_comma_is_left_out_of_a_look_up() -> None:
-    assert source("crossref").lookup(["10.1000/a,b", "10.1000/c"]).params == {"filter": "doi:10.1000/c", "rows": "1"}
-
-
-def test_a_look_up_of_nothing_that_can_be_asked_asks_for_no_work_at_all() -> None:
-    assert source("crossref").lookup(["10.1000/a,b"]).params == {"rows": "0"}
+@pytest.mark.parametrize(("doi", "can"), [("10.1000/a,b", False), ("10.1000/(sici)b:2<3", True)])
+def test_a_doi_with_a_comma_cannot_be_looked_up(doi: str, *, can: bool) -> None:
+    assert source("crossref").can_look_up(doi) is can
 
 
 def test_a_look_up_has_one_page() -> None:

@@ -124,8 +124,9 @@ def test_other_links_are_left_out():
     )
 
 
-def test_a_single_page_is_given_as_it_is():
-    assert only({"title": "T", "end_page": "7"}).journal_pages == "7"
+def test_a_last_page_alone_is_no_page_to_begin_at():
+    assert only({"title": "T", "start_page": "7"}).journal_pages == "7"
+    assert only({"title": "T", "end_page": "7"}).journal_pages is None
 
 
 def test_an_article_needs_a_title_or_a_doi():

@@ -314,7 +314,17 @@ def test_a_record_that_is_none_does_not_lose_the_page() -> None:
     odd = ["<PubmedArticle/>", "<PubmedBookArticle/>", "<DeleteCitation/>", article(number="")]
     page = read(fetched(*odd, article(title=""), article(number="2")))
     assert [paper.paper_id for paper in page.papers] == ["pubmed:2"]
-    assert page.received == 6
+    assert page.received == 5
+
+
+def test_fewer_records_than_asked_for_show() -> None:
+    page = read(fetched(article(number="1"), "<DeleteCitation><PMID>2</PMID></DeleteCitation>"), "1", "2")
+    assert (len(page.papers), page.received) == (1, 1)
+
+
+def test_numbers_of_deleted_records_alone_are_no_records() -> None:
+    with pytest.raises(MalformedError, match="sent none of 2 records"):
+        read(fetched("<DeleteCitation><PMID>1</PMID><PMID>2</PMID></DeleteCitation>"), "1", "2")
 
 
 def test_a_recorded_search_leads_to_its_records(shared_responses: Path) -> None:
