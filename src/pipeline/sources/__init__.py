@@ -125,7 +125,7 @@ class Source(Reader, Protocol):
     """What every module in this folder defines under this name, beside the fields of ``SourceSettings``.
 
     Those of kind ``by DOI`` have no ``search``. A source that can be asked by DOI has ``lookup(dois)``, the most DOIs
-    of a request in ``dois_a_request``, what fields it ``fills``, and ``can_look_up(doi)`` where some cannot be asked for.
+    of a request in ``dois_a_request``, what fields it ``fills``, and ``can_look_up(doi)`` where it cannot ask for all.
     """
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:
