@@ -152,7 +152,10 @@ def answer_rows() -> list[list[str]]:
 
 
 def collect_rows() -> list[list[str]]:
-    """Let ``litgrade collect`` ask twelve fake sources, those of the tests: each alone, then all at once."""
+    """Let ``litgrade collect`` ask twelve fake sources, those of the tests: each alone, then all at once.
+
+    Without the pauses between requests that real sources want; the seconds are those of asking, in ``reports.csv``.
+    """
     from fake_sources import QUERY_TEXT, FakeSources, made_up_papers
 
     recent = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=9)  # bioRxiv is asked for a month
@@ -186,15 +189,17 @@ def collect_rows() -> list[list[str]]:
 
 
 def merge_rows() -> list[list[str]]:
-    """Merge the records of five sources, three of ten of which are of a paper that another source has as well."""
+    """Merge records of which three of ten repeat a paper of another source, spelled otherwise; half have a DOI."""
     from fake_sources import made_up_papers
 
     made = made_up_papers(N_MERGED * 7 // 10)
     records = []
     for i in range(N_MERGED):
-        paper = made[i % len(made)]
-        doi = normalize_doi(paper.doi) if i % 2 else None  # each second one has to be told by its title
-        records.append(Paper(f"s{i % 5}:{i}", paper.title, paper.abstract, 2020, paper.authors, doi=doi))
+        is_again, paper = i >= len(made), made[i % len(made)]
+        title = paper.title.upper() if is_again else paper.title
+        authors = tuple(f"{family} {given[0]}." if is_again else f"{given} {family}" for given, family in paper.authors)
+        doi = normalize_doi(paper.doi) if (i // 2) % 2 else None
+        records.append(Paper(f"s{(i + is_again) % 5}:{i}", title, paper.abstract, 2020, authors, doi=doi))
     titles = [record.title for record in records]
     started = time.perf_counter()
     process.cdist(titles, titles, scorer=fuzz.ratio, score_cutoff=95, dtype=np.uint8, workers=1)

@@ -16,12 +16,13 @@ from typing import Any, cast
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from pydantic import TypeAdapter
 
 from experiments import cli
 from experiments.collect_config import CollectConfig, build_sources, read_collect_config
-from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, write_snapshot
+from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, ids_that_go, write_snapshot
 from experiments.tables import markdown
 from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.collecting.client import Client, missing_keys
@@ -109,9 +110,9 @@ def _can_be_mended(report: Report | None, source: Reader | SourceSettings | None
     return report.stop != Stop.NO_KEY or (source is not None and not missing_keys(source))
 
 
-_KEPT_SETTINGS = {"names", "limit", "max_pages", "available"}
+_KEPT_SETTINGS = {"names", "limit", "max_pages", "available", "budget_s", "patience"}
 _PACE_AND_WORDS = re.compile(
-    r"\.(budget_s|scraping\.(concurrency|timeout_s)|interval_s|burst|concurrency|host|kind|gives)$"
+    r"\.(budget_s|patience\.\w+|scraping\.(concurrency|timeout_s)|interval_s|burst|concurrency|host|kind|gives)$"
 )
 
 
@@ -218,6 +219,9 @@ def open_responses(config: CollectConfig) -> Iterator[Responses]:
     if is_replay and not path.is_file():
         raise UserError(f"{config.snapshot}: no {RESPONSES} to replay; give snapshot=FOLDER of a snapshot")
     config.snapshot.mkdir(parents=True, exist_ok=True)
+    others = [entry.name for entry in config.snapshot.iterdir() if entry.name not in {".lock", "collect.log"}]
+    if others and not path.is_file():
+        raise UserError(f"{config.snapshot} holds {sorted(others)[0]} but no {RESPONSES}; give another folder")
     lock = FileLock(config.snapshot / ".lock", timeout=0)
     try:
         with lock:
@@ -233,6 +237,8 @@ def open_responses(config: CollectConfig) -> Iterator[Responses]:
 @cli.job("collect")
 def main(composed: DictConfig) -> None:
     """Collect or replay, freeze, show."""
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise UserError("a snapshot is collected by one command: give queries=FILE in place of -m")
     config = read_collect_config(composed)
     name, is_replay = config.snapshot.resolve().name, config.sources.mode == "replay"
     queries = () if is_replay else _read_inputs(config)  # before there is anything to leave behind
@@ -246,10 +252,12 @@ def main(composed: DictConfig) -> None:
         if config.sources.strict and failures:
             raise UserError("\n".join(f"{line} (sources.strict=true)" for line in _lines(failures)))
         if not snapshot.papers:
-            raise UserError("no source gave any paper; the table above says why")
+            raise UserError("\n".join([*_lines(failures), "no source gave any paper"]))
+        if gone := ids_that_go(snapshot, config.snapshot):
+            log.warning("%d papers have another id now, such as %s: rename them in judgments", len(gone), gone[0])
         write_snapshot(snapshot, config.snapshot, responses.fingerprint())
         run.log(
-            _params(snapshot),
+            _params(snapshot) | {"snapshot": config.snapshot},
             _metrics(snapshot),
             {f"stopped.{legal_part(source)}": stop for source, stop in _stops(snapshot).items()},
         )

@@ -51,14 +51,17 @@ def explain_os_error(error: OSError) -> str:
     return f"{where}: {error.strerror or error}; check the paths in the config and hydra.run.dir"
 
 
-_QUOTING = "put values with spaces or any of ,:=()[]{} in quotes, twice for the shell: 'key=\"some, text\"'"
+_QUOTING = (
+    "put texts in quotes, once for litgrade and once for the shell: 'key=\"some, text\"', with an apostrophe "
+    '"key=\\"l\'autre\\""'
+)
 
 
 def explain_config_error(error: Exception, overrides: Sequence[str], config_dir: Path) -> str:
     """Return one line for what Hydra or OmegaConf refused on this command line."""
     text = str(error)
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r}: {text.splitlines()[0]}; {_QUOTING}"
+        return f"cannot read {error.override!r}; {_QUOTING}"
     if ambiguous := re.match(r"Ambiguous value for argument '(.*)'$", text.splitlines()[0] if text else ""):
         return f"cannot read {ambiguous.group(1)!r} as one value; {_QUOTING}, or give several with -m"
     if unknown := re.search(r"Could not find '([^']+)/([^'/]+)'", text):

@@ -67,6 +67,15 @@ def write_snapshot(snapshot: Snapshot, folder: Path, responses_fingerprint: str)
     write_lines(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
 
 
+def ids_that_go(snapshot: Snapshot, folder: Path) -> list[str]:
+    """Return the paper ids of the pools in this folder that the snapshot no longer has: merged with newer records."""
+    if not (folder / FILES[2]).is_file():
+        return []
+    kept = {paper.paper_id for paper in snapshot.papers}
+    pools = (json.loads(line)["candidates"] for line in (folder / FILES[2]).read_text(encoding="utf-8").splitlines())
+    return sorted({paper_id for pool in pools for paper_id in pool} - kept)
+
+
 def check_files(folder: Path) -> None:
     """Raise ``UserError`` unless this folder holds a finished snapshot whose files are those that were frozen."""
     path = folder / MANIFEST

@@ -159,4 +159,4 @@ def test_help_lists_the_groups_of_the_verb(verb, groups, tmp_path):
 def test_a_value_that_could_be_several_is_told_with_the_quotes_to_type(tmp_path):
     done = litgrade("collect", "query.text=flutter, dart", cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("litgrade: cannot read 'query.text=flutter, dart' as one value; put values with")
+    assert done.stderr.startswith("litgrade: cannot read 'query.text=flutter, dart' as one value; put texts in quotes")

@@ -211,7 +211,7 @@ def configured(*overrides: str) -> CollectConfig:
         ([], "give query.text='\"...\"' or queries=FILE, one of them"),
         ([QUERY, "queries=q.jsonl"], "give query.text='\"...\"' or queries=FILE, one of them"),
         (["query.text=' ?! ...'"], "query q1: no word to search for in '?! ...'"),
-        (["query.text=what (else"], "put values with spaces or any of ,:=()[]{} in quotes"),
+        (["query.text=what (else"], "put texts in quotes"),
         (["queries=nowhere.jsonl"], "nowhere.jsonl: cannot be read (No such file or directory)"),
         ([QUERY, "sources.names=[openalx]"], "unknown source 'openalx' in names; expected some of arxiv, biorxiv, "),
         ([QUERY, "enrich.impact=csv", "enrich.impact_csv=nowhere.csv"], "nowhere.csv: No such file or directory"),

@@ -322,7 +322,7 @@ def test_pages_inside_our_own_network_are_refused_and_told(responses: Responses)
         assert server.requests == []
         kept = responses.get(WALK, f"{server.url}/inside")
     assert completed == (paper,)
-    assert (report.source, report.stop, report.pages, report.records) == ("pages", Stop.DONE, 1, 0)
+    assert (report.source, report.stop, report.pages, report.records) == ("pages", Stop.DONE, 0, 0)
     assert report.detail == "1 127.0.0.1 leads to 127.0.0.1, which is not public"
     assert kept is not None
     assert (kept.status, kept.body) == (0, b"127.0.0.1 leads to 127.0.0.1, which is not public")

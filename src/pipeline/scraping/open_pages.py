@@ -16,7 +16,7 @@ from pipeline.collecting.responses import Response, Responses
 from pipeline.merging.titles import could_be_same, holds_title
 from pipeline.papers import Paper
 from pipeline.progress import progress
-from pipeline.scraping.scraper import ScrapeError, Scraper
+from pipeline.scraping.scraper import PassingError, ScrapeError, Scraper
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +47,11 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
     """Read the pages of these papers, as many as the time allows, and keep what they say."""
     loop = asyncio.get_running_loop()
     started, stop = loop.time(), Stop.DONE
-    waiting = iter(papers)
+    waiting, faults = iter(papers), Counter[str]()
 
     async def read(paper: Paper) -> None:
         for place in _places(paper):
-            if responses.get(WALK, place) is None and (answer := await _read(scraper, place)) is not None:
+            if responses.get(WALK, place) is None and (answer := await _read(scraper, place, faults)) is not None:
                 responses.add(WALK, place, answer)
             if _said(paper, place, responses).get("keywords" if paper.abstract else "abstract"):
                 return
@@ -69,14 +69,21 @@ async def read_pages(papers: Sequence[Paper], scraper: Scraper, responses: Respo
         except TimeoutError:
             stop = Stop.BUDGET
     answers = [kept for paper in papers for place in _places(paper) if (kept := responses.get(WALK, place))]
-    refused = Counter(kept.body.decode() for kept in answers if kept.status == _REFUSED)
-    detail = ", ".join(f"{n} {reason}" for reason, n in refused.most_common(3))
-    return Report("", "pages", stop, detail, len(answers), 0, len(papers), round(loop.time() - started, 2))
+    n_read = sum(kept.status == _READ for kept in answers)
+    if faults and not n_read:  # no page at all, for reasons that may be gone another time
+        stop = Stop.UNREACHABLE
+    faults.update(kept.body.decode() for kept in answers if kept.status == _REFUSED)
+    detail = ", ".join(f"{n} {reason}" for reason, n in faults.most_common(3))
+    return Report("", "pages", stop, detail, n_read, 0, len(papers), round(loop.time() - started, 2))
 
 
-async def _read(scraper: Scraper, place: str) -> Response | None:
+async def _read(scraper: Scraper, place: str, faults: Counter[str]) -> Response | None:
+    """Return what is to be kept; a fault that may be gone another time is only counted."""
     try:
         scraped = await scraper.scrape(place)
+    except PassingError as error:
+        faults[str(error)] += 1
+        return None
     except ScrapeError as error:
         return Response(place, _REFUSED, str(error).encode())
     except Exception:  # whatever it is, the other pages are read

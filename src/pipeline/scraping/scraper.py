@@ -51,6 +51,10 @@ class ScrapeError(Exception):
     """Why a document was not read, in one short line."""
 
 
+class PassingError(ScrapeError):
+    """A reason that may be gone another time."""
+
+
 @dataclass(frozen=True)
 class Scraped:
     """A document as it was fetched, and what was found in it."""
@@ -98,9 +102,9 @@ class Scraper:
                     kind = _kind(body, _media_type(response))
                     found = await self._read(kind, body, str(final_url), response.charset_encoding)
             except TimeoutError:
-                raise ScrapeError(f"took longer than {self.settings.timeout_s:g} s") from None
+                raise PassingError(f"took longer than {self.settings.timeout_s:g} s") from None
             except httpx.HTTPError as error:
-                raise ScrapeError(f"the connection failed ({type(error).__name__})") from None
+                raise PassingError(f"the connection failed ({type(error).__name__})") from None
         return Scraped(str(final_url), kind, len(body), hashlib.sha256(body).hexdigest(), found)
 
     async def _fetch(self, url: str) -> tuple[httpx.URL, httpx.Response, bytes]:
@@ -138,7 +142,7 @@ class Scraper:
         try:
             addresses = await self._resolver(host, port)
         except (OSError, UnicodeError):
-            raise ScrapeError(f"{host} has no address") from None
+            raise PassingError(f"{host} has no address") from None
         for address in addresses:
             if not self._is_allowed(address):
                 raise ScrapeError(f"{host} leads to {address}, which is not public")
@@ -186,7 +190,8 @@ async def _body(response: httpx.Response, most_mb: float) -> bytes:
 def _check_answer(response: httpx.Response) -> None:
     """Refuse whatever holds no document by its status and headers."""
     if response.status_code != httpx.codes.OK:
-        raise ScrapeError(f"was answered with status {response.status_code}")
+        is_passing = response.status_code == 429 or response.status_code >= 500
+        raise (PassingError if is_passing else ScrapeError)(f"was answered with status {response.status_code}")
     if not _MEDIA_TYPES.fullmatch(_media_type(response)):
         raise ScrapeError(f"is {_media_type(response)[:40]}, not HTML or PDF")
 

@@ -16,7 +16,7 @@ from pipeline.collecting.responses import Response, Responses
 from pipeline.papers import Paper
 from pipeline.scraping.documents import Found, read_html
 from pipeline.scraping.open_pages import WALK, complete_from_pages, lacking, read_pages
-from pipeline.scraping.scraper import Scraped, ScrapeError, Scraper, Scraping
+from pipeline.scraping.scraper import PassingError, Scraped, ScrapeError, Scraper, Scraping
 
 TITLE = "How honey bees find nectar after rain"
 ABSTRACT = (
@@ -227,7 +227,7 @@ def test_pages_are_read_once_and_what_they_say_is_kept(
     missing, poor = at("/missing"), at("/poor", pdf="/poor.html")
     papers = [whole, other, missing, poor]
     report = read(papers, responses)
-    assert (report.source, report.stop, report.pages, report.declared) == ("pages", Stop.DONE, 5, 4)
+    assert (report.source, report.stop, report.pages, report.declared) == ("pages", Stop.DONE, 4, 4)
     assert report.detail == "1 was answered with status 404"
     assert sorted(asked.path for asked in server.asked) == sorted(replies)  # and no PDF where the page told enough
     completed = complete_from_pages(papers, responses)
@@ -237,7 +237,7 @@ def test_pages_are_read_once_and_what_they_say_is_kept(
     kept = responses.get(WALK, missing.url or "")
     assert kept == Response(missing.url or "", 0, b"was answered with status 404")
     n_asked = len(server.asked)
-    assert read(papers, responses).pages == 5
+    assert read(papers, responses).pages == 4
     assert len(server.asked) == n_asked
     again = Responses(responses.path, is_read_only=True)
     assert complete_from_pages(papers, again) == completed
@@ -250,7 +250,7 @@ def test_an_address_that_is_not_public_is_kept_as_refused_and_never_asked(
     server = site(lambda path: page())
     inside = replace(OPEN, url=f"http://bees.example:{server.port}/1", pdf_url="file:///etc/passwd")
     report = read([inside], responses, is_allowed=lambda address: False)
-    assert (report.stop, report.pages) == (Stop.DONE, 2)
+    assert (report.stop, report.pages) == (Stop.DONE, 0)
     assert server.asked == []
     kept = [responses.get(WALK, place) for place in (inside.url or "", inside.pdf_url or "")]
     assert [(answer.status, answer.body) for answer in kept if answer] == [
@@ -309,7 +309,7 @@ def test_the_report_counts_the_three_most_frequent_reasons_of_refusals(responses
     }
     papers = [replace(OPEN, url=place) for place in told_by_place]
     report = told(Told({**told_by_place, "http://a": Found()}), [*papers, replace(OPEN, url="http://a")], responses)
-    assert report.pages == 11
+    assert report.pages == 1
     assert report.detail == "4 was answered with status 403, 3 is late, 2 is neither HTML nor PDF"
 
 
@@ -329,3 +329,11 @@ def test_when_the_time_is_up_what_was_read_is_kept(responses: Responses) -> None
     assert (report.stop, report.pages, report.declared) == (Stop.BUDGET, 1, 3)
     assert report.seconds < 1
     assert scraper.asked == ["http://a", "http://b"]
+
+
+def test_a_fault_that_may_be_gone_another_time_is_not_kept(responses: Responses) -> None:
+    papers = [replace(OPEN, url="http://a")]
+    report = told(Told({"http://a": PassingError("a has no address")}), papers, responses)
+    assert (report.stop, report.pages, report.detail) == (Stop.UNREACHABLE, 0, "1 a has no address")
+    assert responses.get(WALK, "http://a") is None
+    assert told(Told({"http://a": Found(title=TITLE, abstract=ABSTRACT)}), papers, responses).pages == 1
