@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -56,16 +55,14 @@ class Enrichment:
     sources: Mapping[str, Any]  #: all that are configured
     names: Sequence[str]  #: those that were chosen
     responses: Responses
-    budget_s: float  #: for all queries together
+    budget_s: float  #: for all queries together: by DOI, then for venues, then for pages
     ranks: Mapping[str, int]  #: record -> its best place in a source's answers: who comes first when time is short
     client: Client | None = None
     reports: list[Report] = field(default_factory=list)
-    _deadline: float = field(init=False)  #: of all look-ups, a time of the event loop
 
     async def complete(self, papers: Sequence[Paper]) -> tuple[Paper, ...]:
         """Return the papers completed; ``reports`` then tells what became of every kind of look-up."""
         completed = tuple(papers)
-        self._deadline = asyncio.get_running_loop().time() + self.budget_s
         if self.settings.by_doi:
             completed = await self._by_doi(completed)
         if self.settings.impact != "none":
@@ -132,8 +129,7 @@ class Enrichment:
     async def _ask(self, lookups: Lookups) -> None:
         name = f"report/{lookups.walk}"
         if self.client is not None and self.responses.fact(name) is None:
-            left_s = self._deadline - asyncio.get_running_loop().time()
-            report = await ask(lookups, self.client, self.responses, max(0.0, left_s))
+            report = await ask(lookups, self.client, self.responses, self.budget_s)
             self.responses.set_fact(name, asdict(report))
 
     def _tell(self, walk: str, n_used: int, n_other: int = 0) -> None:

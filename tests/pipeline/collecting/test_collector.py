@@ -34,7 +34,7 @@ from pipeline.errors import UserError
 from pipeline.sources import Credential, Page, Request
 
 PAPERS = {name: recent_papers(130, seed) for seed, name in enumerate(SEARCHABLE)}
-BUDGET_S = 6.0  #: far more than the healthy sources need
+BUDGET_S = 8.0  #: far more than the healthy sources need
 
 
 @pytest.fixture(autouse=True)
