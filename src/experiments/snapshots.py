@@ -69,11 +69,12 @@ def write_snapshot(snapshot: Snapshot, folder: Path, responses_fingerprint: str)
 
 def ids_that_go(snapshot: Snapshot, folder: Path) -> list[str]:
     """Return the paper ids of the pools in this folder that the snapshot no longer has: merged with newer records."""
-    if not (folder / FILES[2]).is_file():
+    try:
+        lines = (folder / FILES[2]).read_text(encoding="utf-8").splitlines()
+        before = {str(paper_id) for line in lines for paper_id in json.loads(line)["candidates"]}
+    except (OSError, ValueError, KeyError, TypeError):  # not there yet, or damaged: it is made anew
         return []
-    kept = {paper.paper_id for paper in snapshot.papers}
-    pools = (json.loads(line)["candidates"] for line in (folder / FILES[2]).read_text(encoding="utf-8").splitlines())
-    return sorted({paper_id for pool in pools for paper_id in pool} - kept)
+    return sorted(before - {paper.paper_id for paper in snapshot.papers})
 
 
 def check_files(folder: Path) -> None:

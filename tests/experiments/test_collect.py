@@ -446,8 +446,12 @@ def test_where_no_source_answered_the_same_command_asks_again(tmp_path):
     arguments = [QUERY, "sources.names=[arxiv,openalex,doaj]", "sources.patience.backoff_s=0", "sources.budget_s=1"]
     faults = {"arxiv": [fake.connection_reset()], "openalex": [fake.server_errors()], "doaj": [fake.hang()]}
     with FakeSources(PAPERS, faults=faults) as server:
-        line = refused(*arguments, "snapshot=s", *BARE, *server.overrides, cwd=tmp_path)
-        assert line == "litgrade: no source gave any paper; the table above says why"
+        done = litgrade(
+            "collect", *arguments, "snapshot=s", *BARE, *server.overrides, cwd=tmp_path, check=False, **NO_KEYS | KEYS
+        )
+        told = [line for line in done.stderr.splitlines() if line.startswith("litgrade: ")]
+        assert [line.split(":")[1].strip() for line in told[:-1]] == ["arxiv", "openalex", "doaj"]
+        assert (done.returncode, told[-1]) == (2, "litgrade: no source gave any paper")
         server.faults = {}
         collect(*arguments, "snapshot=s", *BARE, *server.overrides, cwd=tmp_path)
     assert len(rows(tmp_path / "s" / "corpus.jsonl.gz")) == 3 * N
@@ -815,3 +819,20 @@ def test_an_interrupted_collection_is_a_killed_run(tmp_path):
         assert process.wait(30) == 130
     ((run, _),) = runs(tmp_path)
     assert run.info.status == "KILLED"
+
+
+def test_a_folder_of_other_things_is_no_place_for_a_snapshot(tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "thesis.tex").touch()
+    line = refused(QUERY, "snapshot=s", *BARE, cwd=tmp_path)
+    assert line == "litgrade: s holds thesis.tex but no responses.sqlite; give another folder"
+
+
+def test_a_key_that_is_set_later_is_used_by_the_same_command(tmp_path):
+    with FakeSources(PAPERS) as server:
+        arguments = [QUERY, "sources.names=[arxiv,wos]", "snapshot=s", *BARE, *server.overrides]
+        litgrade("collect", *arguments, cwd=tmp_path, **NO_KEYS)
+        assert reports(tmp_path / "s")["q1 wos"]["stop"] == "no key"
+        collect(*arguments, cwd=tmp_path)
+        assert server.received["arxiv"] == 1
+    assert reports(tmp_path / "s")["q1 wos"]["stop"] == "done"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.collections.beir.layout import read_snapshot
-from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, check_files, write_snapshot
+from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, check_files, ids_that_go, write_snapshot
 from pipeline.collecting.reports import Report, Stop
 from pipeline.errors import UserError
 from pipeline.papers import Paper, Query
@@ -178,3 +178,14 @@ def test_writing_that_is_interrupted_leaves_no_snapshot_and_no_half_of_a_file(tm
     assert (folder / "corpus.jsonl.gz").read_bytes() == before
     assert {path.name for path in folder.iterdir()} == {*FILES}
     assert "no manifest.json" in told(folder)
+
+
+def test_ids_that_papers_no_longer_have_are_found(tmp_path):
+    folder = written(tmp_path / "s")
+    assert ids_that_go(SNAPSHOT, folder) == []
+    first = SNAPSHOT.papers[0]
+    renamed = replace(SNAPSHOT, papers=[replace(first, paper_id="doi:10.9999/new"), *SNAPSHOT.papers[1:]])
+    assert ids_that_go(renamed, folder) == [first.paper_id]
+    assert ids_that_go(renamed, tmp_path / "nowhere") == []
+    (folder / "pools.jsonl").write_text("{damaged")
+    assert ids_that_go(renamed, folder) == []
