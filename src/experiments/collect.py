@@ -100,7 +100,7 @@ def _ask_again_what_failed(plan: Plan, responses: Responses) -> None:
         open_enrichment_reports(responses)
     for name, report in responses.facts("report/enrich/").items():
         source = plan.sources.get(str(report["source"]).split()[0])
-        if _can_be_mended(Report(**report | {"stop": Stop(report["stop"])}), source):
+        if _can_be_mended(Report.of_fact(report), source):
             responses.forget_facts(name)
 
 

@@ -12,10 +12,10 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from pipeline.collecting.client import Client
 from pipeline.collecting.collector import together
-from pipeline.collecting.lookups import Lookups, ask
-from pipeline.collecting.reports import Report, Stop
+from pipeline.collecting.lookups import Lookups, ask, batches
+from pipeline.collecting.reports import Report
 from pipeline.collecting.responses import Responses
-from pipeline.impact import ImpactFrom, VenueReader, impacts_at_hand
+from pipeline.impact import ImpactFrom, impacts_at_hand
 from pipeline.merging.merge import Merge, merge_papers
 from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
@@ -73,10 +73,8 @@ class Enrichment:
 
     async def _by_doi(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
         readers = [source for name in self.names if hasattr(source := self.sources[name], "lookup")]
-        asked = [
-            Lookups(f"{reader.name} by DOI", reader, _requests_by_doi(reader, self._by_rank(papers)))
-            for reader in readers
-        ]
+        ranked = self._by_rank(papers)
+        asked = [Lookups(f"{reader.name} by DOI", reader, _requests_by_doi(reader, ranked)) for reader in readers]
         await together(self._ask(lookups) for lookups in asked)
         by_doi = {doi: paper for paper in papers for doi in (paper.doi, *paper.preprints) if doi}
         found: list[Paper] = []
@@ -95,12 +93,13 @@ class Enrichment:
     async def _impacts(self, issns: Sequence[str]) -> Mapping[str, float]:
         """Return ISSN -> impact; what a table or package said is kept as well, because it may say otherwise later."""
         if self.settings.impact == "openalex":
-            venues = VenueReader(self.sources["openalex"])
-            lookups = Lookups("openalex venues", venues, venues.lookups(issns))
+            openalex = self.sources["openalex"]
+            requests = [openalex.venues(some) for some in batches(issns, openalex.issns_a_request)]
+            lookups = Lookups("openalex venues", openalex, requests)
             await self._ask(lookups)
             found: dict[str, float] = {}
             for _, body, _ in lookups.pages(self.responses):
-                found |= venues.values(body)
+                found |= openalex.read_venues(body)
             self._tell(lookups.walk, len(found))
             return found
         known: dict[str, float] | None = self.responses.fact("impacts")
@@ -136,7 +135,7 @@ class Enrichment:
         known = self.responses.fact(f"report/{walk}")
         if known is None:
             raise self.responses.unfinished()
-        report = Report(**known | {"stop": Stop(known["stop"]), "records": n_used})
+        report = replace(Report.of_fact(known), records=n_used)
         if n_other:
             left_out = f"{n_other} answers left out: about another title or year"
             report = replace(report, detail="; ".join(filter(None, [report.detail, left_out])))
@@ -153,8 +152,7 @@ def _requests_by_doi(reader: Any, papers: Iterable[Paper]) -> list[Request]:
         if any(getattr(paper, name) in {None, "", ()} for name in reader.fills)
         if not hasattr(reader, "can_look_up") or reader.can_look_up(paper.doi)
     ]
-    size = reader.dois_a_request
-    return [reader.lookup(dois[start : start + size]) for start in range(0, len(dois), size)]
+    return [reader.lookup(some) for some in batches(dois, reader.dois_a_request)]
 
 
 def _is_about(paper: Paper, found: Paper) -> bool:

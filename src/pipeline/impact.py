@@ -7,68 +7,14 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pipeline.errors import MissingError, UserError
 from pipeline.identifiers import normalize_issn
-from pipeline.sources import Credential, Page, Request
 
 ImpactFrom = Literal["none", "csv", "impact_factor", "openalex"]
-
-
-@dataclass(frozen=True)
-class VenueReader:
-    """OpenAlex, asked for venues in place of works."""
-
-    openalex: Any
-    name: str = "openalex venues"
-
-    @property
-    def pace(self) -> str:
-        """That of OpenAlex, and so are the other settings."""
-        return str(self.openalex.pace)
-
-    @property
-    def interval_s(self) -> float:
-        """Least time between the starts of two requests, on average."""
-        return float(self.openalex.interval_s)
-
-    @property
-    def burst(self) -> int:
-        """Requests that may come faster, once."""
-        return int(self.openalex.burst)
-
-    @property
-    def concurrency(self) -> int:
-        """Requests under way at the same time."""
-        return int(self.openalex.concurrency)
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """Keys and contact addresses."""
-        return tuple(self.openalex.credentials)
-
-    def lookups(self, issns: Sequence[str]) -> list[Request]:
-        """Return the requests for the venues with these ISSNs."""
-        size = self.openalex.issns_a_request
-        return [self.openalex.venues(issns[start : start + size]) for start in range(0, len(issns), size)]
-
-    def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:
-        """Overrule the retry of an error as OpenAlex does for works: the budget of a day is one."""
-        is_retried: bool | None = self.openalex.retries(status, headers, body)
-        return is_retried
-
-    def read(self, body: bytes, request: Request) -> Page:  # noqa: ARG002 (a reader is given both)
-        """Check an answer; it holds no papers."""
-        self.values(body)
-        return Page(())
-
-    def values(self, body: bytes) -> dict[str, float]:
-        """Return ISSN -> impact of an answer."""
-        return dict(self.openalex.read_venues(body))
 
 
 def impacts_at_hand(impact: ImpactFrom, table: Path | None, issns: Iterable[str]) -> dict[str, float]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.collecting.lookups import batches
 from pipeline.errors import MissingError, UserError
-from pipeline.impact import VenueReader, impacts_at_hand, package_impacts, read_table
-from pipeline.sources import MalformedError, Request
+from pipeline.impact import impacts_at_hand, package_impacts, read_table
+from pipeline.sources import MalformedError
 from source_helpers import source
 
 
@@ -111,15 +112,13 @@ def test_the_package_gives_what_it_knows_and_nothing_for_the_rest(monkeypatch: p
 # OpenAlex
 
 
-def venues() -> VenueReader:
-    return VenueReader(source("openalex"))
-
-
 def test_venues_are_asked_for_fifty_at_a_time() -> None:
-    requests = venues().lookups([f"{i:04d}-0000" for i in range(120)])
+    openalex = source("openalex")
+    issns = [f"{i:04d}-0000" for i in range(120)]
+    requests = [openalex.venues(some) for some in batches(issns, openalex.issns_a_request)]
     assert [request.params["filter"].count("|") + 1 for request in requests] == [50, 50, 20]
     assert all(request.url.endswith("/sources") for request in requests)
-    assert venues().lookups([]) == []
+    assert batches([], openalex.issns_a_request) == []
 
 
 def test_a_venue_has_its_impact_under_every_issn() -> None:
@@ -127,17 +126,14 @@ def test_a_venue_has_its_impact_under_every_issn() -> None:
         {"issn_l": "0028-0836", "issn": ["0028-0836", "1476-4687"], "summary_stats": {"2yr_mean_citedness": 20.5}},
         {"issn_l": "1332-098X", "issn": null, "summary_stats": {"2yr_mean_citedness": null}},
         {"issn_l": "1234-5679", "issn": ["1234-5679"], "summary_stats": null}]}"""
-    assert venues().values(body) == {"0028-0836": 20.5, "1476-4687": 20.5}
+    assert source("openalex").read_venues(body) == {"0028-0836": 20.5, "1476-4687": 20.5}
 
 
-def test_venues_keep_the_pace_of_openalex() -> None:
-    works = source("openalex", interval_s=0.7, burst=3, concurrency=2)
-    reader = VenueReader(works)
-    assert (reader.pace, reader.interval_s, reader.burst, reader.concurrency) == (works.pace, 0.7, 3, 2)
-    assert reader.credentials == works.credentials
-    assert reader.retries(429, {"x-ratelimit-remaining": "0"}, b"") is False
+def test_a_spent_budget_is_as_final_for_venues_as_for_works() -> None:
+    assert source("openalex").retries(429, {"x-ratelimit-remaining": "0"}, b"") is False
 
 
 def test_an_answer_without_venues_is_malformed() -> None:
+    openalex = source("openalex")
     with pytest.raises(MalformedError):
-        venues().read(b'{"error": "Invalid query parameters"}', Request("http://x"))
+        openalex.read(b'{"error": "Invalid query parameters"}', openalex.venues(["0028-0836"]))

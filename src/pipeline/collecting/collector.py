@@ -36,7 +36,7 @@ def replay(walk: Walk, responses: Responses) -> Walk:
 def kept_report(walk: Walk, responses: Responses) -> Report | None:
     """Return what became of a walk that has ended, in this process or an earlier one."""
     known = responses.fact(f"report/{walk.name}")
-    return None if known is None else Report(**known | {"stop": Stop(known["stop"])})
+    return None if known is None else Report.of_fact(known)
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Collector:
         if (known := kept_report(walk, self.responses)) is not None:
             return known
         started = asyncio.get_running_loop().time()
-        stop, detail = await outcome(walk.source, lambda: self._pages(walk, deadline), deadline, self.client)
-        if stop == Stop.BUDGET and not detail and not walk.pages:
-            stop, detail = Stop.UNREACHABLE, "no answer within the budget"
+        stop, detail = await outcome(
+            walk.source, lambda: self._pages(walk, deadline), deadline, self.client, lambda: walk.pages
+        )
         if stop != Stop.DONE:
             is_gap = stop == Stop.MALFORMED and walk.papers
             walk.stop, walk.detail = Stop.PARTIAL if is_gap else stop, detail
@@ -101,11 +101,15 @@ async def together(work: Iterable[Coroutine[Any, Any, _Done]]) -> list[_Done]:
 
 
 async def outcome(
-    source: Reader, ask: Callable[[], Awaitable[object]], deadline: float, client: Client
+    source: Reader,
+    ask: Callable[[], Awaitable[object]],
+    deadline: float,
+    client: Client,
+    n_answers: Callable[[], int],
 ) -> tuple[Stop, str]:
     """Return what became of asking a source, and what went wrong; only a ``UserError`` is raised.
 
-    ``deadline`` is a time of the event loop.
+    ``deadline`` is a time of the event loop, ``n_answers`` tells how many answers there are when it has passed.
     """
     if missing := missing_keys(source):
         return Stop.NO_KEY, f"set the environment variable {' and '.join(missing)}"
@@ -113,8 +117,10 @@ async def outcome(
         async with asyncio.timeout_at(deadline):
             await ask()
     except TimeoutError:
-        trouble = client.trouble.pop(source.name, None)  # what took the time, where it was faults
-        return (Stop.BUDGET, "") if trouble is None else (trouble.stop, first_line(trouble))
+        trouble = client.trouble.pop(source.name, None)
+        if trouble is not None:  # faults took the time
+            return trouble.stop, first_line(trouble)
+        return (Stop.BUDGET, "") if n_answers() else (Stop.UNREACHABLE, "no answer within the budget")
     except SourceFault as fault:
         return fault.stop, first_line(fault)
     except UserError:

@@ -16,6 +16,11 @@ from pipeline.sources import Page, Reader, Request
 _MOST_FAULTS = 5  # then the next ones would fail as well
 
 
+def batches(items: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Return the items in order, at most ``size`` at a time."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 @dataclass(frozen=True)
 class Lookups:
     """What is looked up at one place."""
@@ -56,16 +61,16 @@ async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: 
 
             await together(work() for _ in range(lookups.reader.concurrency))
 
-    stop, detail = await outcome(lookups.reader, ask_all, deadline, client)
-    n_kept = sum(1 for _ in lookups.pages(responses))
-    if stop == Stop.BUDGET and not detail and not n_kept:
-        stop, detail = Stop.UNREACHABLE, "no answer within the budget"
+    def n_kept() -> int:
+        return sum(responses.get(lookups.walk, address(request)) is not None for request in lookups.requests)
+
+    stop, detail = await outcome(lookups.reader, ask_all, deadline, client, n_kept)
     if faults:
         n_left = sum(1 for _ in waiting)
         not_asked = f", {n_left} were not asked" if n_left else ""
         stop, detail = faults[-1].stop, f"{len(faults)} look-ups failed{not_asked}: {faults[-1]}"
     declared = len(lookups.requests)
-    return Report("", lookups.name, stop, detail, n_kept, 0, declared, round(loop.time() - started, 2))
+    return Report("", lookups.name, stop, detail, n_kept(), 0, declared, round(loop.time() - started, 2))
 
 
 async def _look_up(  # noqa: PLR0913, PLR0917 (one step of ``ask``)

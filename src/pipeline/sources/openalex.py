@@ -38,6 +38,7 @@ _DOCUMENT_TYPES = {
     "retraction": "retraction",
 }
 _NO_PAPERS = {"paratext", "peer-review", "supplementary-materials", "grant"}
+_VENUES = "/sources"
 _MOST_VENUES = 100  # a page
 
 
@@ -55,7 +56,10 @@ class Source(SourceSettings):
         return Request(f"{self.base_url}/works", params, state=(0, limit))
 
     def read(self, body: bytes, request: Request) -> Page:
-        """Map a list of works, or a single one."""
+        """Map a list of works, or a single one; an answer about venues is checked, it holds no papers."""
+        if request.url.endswith(_VENUES):
+            self.read_venues(body)
+            return Page(())
         answer = parse_object(body)
         if "error" in answer:
             raise RefusedError(f"refused the request: {shown(body)}")
@@ -69,8 +73,8 @@ class Source(SourceSettings):
 
     def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002 (headers tell)
         """Overrule the retry of a 429 where the budget of the day is spent; it is filled at midnight UTC."""
-        known = {name.lower(): value for name, value in headers.items()}
-        is_spent = re.fullmatch(r"\s*0+(\.0*)?\s*", known.get("x-ratelimit-remaining", "")) is not None
+        lowered = {name.lower(): value for name, value in headers.items()}
+        is_spent = re.fullmatch(r"\s*0+(\.0*)?\s*", lowered.get("x-ratelimit-remaining", "")) is not None
         return False if status == 429 and is_spent else None
 
     def venues(self, issns: Sequence[str]) -> Request:
@@ -80,7 +84,7 @@ class Source(SourceSettings):
             "select": "id,issn,issn_l,summary_stats",
             "per-page": str(_MOST_VENUES),
         }
-        return Request(f"{self.base_url}/sources", params)
+        return Request(f"{self.base_url}{_VENUES}", params)
 
     def read_venues(self, body: bytes) -> dict[str, float]:
         """Return ISSN -> citations of a year per work of the two years before it, for every ISSN of the venues."""
