@@ -148,3 +148,13 @@ def shared_responses() -> Path:
     if not (SHARED / "fixtures").is_dir():
         pytest.skip("the shared responses (../shared/fixtures) are not here")
     return SHARED / "fixtures"
+
+
+@pytest.fixture
+def responses(tmp_path: Path) -> Iterator[Any]:
+    """A store of answers with nothing in it."""
+    from pipeline.collecting.responses import Responses
+
+    store = Responses(tmp_path / "kept" / "responses.sqlite")
+    yield store
+    store.close()

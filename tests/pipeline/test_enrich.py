@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,6 @@ IMPACT = {"by_doi": False, "scrape": False}
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
-
-
-@pytest.fixture
-def responses(tmp_path: Path) -> Iterator[Responses]:
-    responses = Responses(tmp_path / "kept" / "responses.sqlite")
-    yield responses
-    responses.close()
 
 
 def known(made_up: MadeUp, **fields: Any) -> Paper:

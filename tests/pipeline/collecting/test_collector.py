@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,13 +39,6 @@ BUDGET_S = 8.0  #: far more than the healthy sources need
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
-
-
-@pytest.fixture
-def responses(tmp_path: Path) -> Iterator[Responses]:
-    responses = Responses(tmp_path / "kept" / "responses.sqlite")
-    yield responses
-    responses.close()
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -27,13 +25,6 @@ PAPERS = recent_papers(60)
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
-
-
-@pytest.fixture
-def responses(tmp_path: Path) -> Iterator[Responses]:
-    responses = Responses(tmp_path / "responses.sqlite")
-    yield responses
-    responses.close()
 
 
 def looked_up(lookups: Lookups, responses: Responses, budget_s: float = 30.0, **patience: Any) -> Report:

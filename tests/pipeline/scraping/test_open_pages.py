@@ -26,13 +26,6 @@ OPEN = Paper("doi:10.5555/1", TITLE, doi="10.5555/1", is_open_access=True, url="
 
 
 @pytest.fixture
-def responses(tmp_path: Path) -> Iterator[Responses]:
-    responses = Responses(tmp_path / "kept" / "responses.sqlite")
-    yield responses
-    responses.close()
-
-
-@pytest.fixture
 def site() -> Iterator[Callable[..., PagesServer]]:
     servers: list[PagesServer] = []
 
