@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from endpoint import Reply, Server
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
+
+# An example may take its time on a busy machine. What .ci/run decides must be the same the next time; any other run
+# looks for new examples.
+settings.register_profile("litgrade", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("litgrade")
 
 
 @pytest.fixture(scope="session")

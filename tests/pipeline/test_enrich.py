@@ -192,7 +192,7 @@ def test_papers_that_come_later_are_asked_for_and_no_other(responses: Responses)
 def test_a_budget_ends_look_ups(responses: Responses) -> None:
     papers = [known(made_up) for made_up in MADE_UP[:60]]
     with FakeSources({"crossref": MADE_UP}, faults={"crossref": [fake.hang().at(1)]}) as server:
-        completed, (report,) = complete(papers, server, responses, names=["crossref"], budget_s=0.3, **BY_DOI)
+        completed, (report,) = complete(papers, server, responses, names=["crossref"], budget_s=1.5, **BY_DOI)
     assert (report.stop, report.records, report.detail) == (Stop.BUDGET, 40, "")
     assert sum(bool(paper.venue) for paper in completed) == 40
 
@@ -201,7 +201,7 @@ def test_look_ups_by_doi_that_take_all_their_time_leave_that_of_venues(responses
     papers = [known(MADE_UP[1], issn="0028-0836")]
     faults = {"crossref": [fake.hang()]}
     with FakeSources({"crossref": MADE_UP}, venues={"0028-0836": 20.5}, faults=faults) as server:
-        (paper,), reports = complete(papers, server, responses, names=["crossref"], budget_s=2.0, scrape=False)
+        (paper,), reports = complete(papers, server, responses, names=["crossref"], budget_s=3.0, scrape=False)
     assert [(report.source, report.stop) for report in reports] == [
         ("crossref by DOI", Stop.UNREACHABLE),
         ("openalex venues", Stop.DONE),

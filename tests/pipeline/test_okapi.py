@@ -12,7 +12,7 @@ WORD = st.sampled_from("gene cell wing flow mach model a b".split())
 DOCUMENT = st.lists(WORD, max_size=12)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     st.lists(DOCUMENT, min_size=1, max_size=12).filter(any),
     st.lists(WORD | st.just("unseen"), max_size=8),

@@ -156,12 +156,13 @@ def test_a_spent_budget_of_a_day_is_not_asked_again() -> None:
     assert (fault.stop, len(server.requests)) == (Stop.RATE_LIMITED, 1)
 
 
+SHORT_S = 0.8
 WHAT_GOES_WRONG = {
     "server error": (fake.server_errors(), Stop.HTTP_ERROR, "HTTP 500: '500 Server Error"),
     "too many requests": (fake.too_many_requests(), Stop.RATE_LIMITED, "HTTP 429: '429 Too Many Requests"),
     "reset": (fake.connection_reset(), Stop.UNREACHABLE, "the connection failed: "),
-    "hang": (fake.hang(), Stop.UNREACHABLE, "no whole answer within 0.3 s"),
-    "drip": (fake.slow_drip(0.05), Stop.UNREACHABLE, "no whole answer within 0.3 s"),
+    "hang": (fake.hang(), Stop.UNREACHABLE, f"no whole answer within {SHORT_S} s"),
+    "drip": (fake.slow_drip(0.05), Stop.UNREACHABLE, f"no whole answer within {SHORT_S} s"),
     "half a gzip": (fake.truncated_gzip(), Stop.MALFORMED, "sent gzip that ends too early"),
     "cut": (fake.cut_body(), Stop.MALFORMED, ""),
     "page for people": (fake.html_page(), Stop.MALFORMED, "'Welcome. Down for maintenance"),
@@ -169,11 +170,16 @@ WHAT_GOES_WRONG = {
 }
 
 
+def time_for(what: str) -> float:
+    """A server that is slow is waited for briefly; from any other the answer comes, on a busy machine too."""
+    return SHORT_S if what in {"hang", "drip"} else 15.0
+
+
 @pytest.mark.parametrize("name", ["crossref", "arxiv"])  # JSON and XML
 @pytest.mark.parametrize("what", WHAT_GOES_WRONG)
 def test_what_stays_wrong_is_named_and_counted(what: str, name: str) -> None:
     wrong, stop, words = WHAT_GOES_WRONG[what]
-    fault, server = search(name, wrong, timeout_s=0.3)
+    fault, server = search(name, wrong, timeout_s=time_for(what))
     assert fault.stop == stop
     assert words in str(fault)
     assert str(fault).endswith("; 3 attempts")
@@ -184,7 +190,7 @@ def test_what_stays_wrong_is_named_and_counted(what: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["crossref", "arxiv"])
 @pytest.mark.parametrize("what", WHAT_GOES_WRONG)
 def test_what_gets_right_in_the_end_is_read(what: str, name: str) -> None:
-    page, server = search(name, WHAT_GOES_WRONG[what][0].at(0, 2), timeout_s=0.3)
+    page, server = search(name, WHAT_GOES_WRONG[what][0].at(0, 2), timeout_s=time_for(what))
     assert len(page.papers) == 3
     assert len(server.requests) == 3
 

@@ -107,7 +107,7 @@ def test_whatever_fails_the_others_are_complete_and_all_ends_in_time(tmp_path: P
 def test_a_budget_that_is_spent_is_no_failure_and_keeps_what_came(responses: Responses) -> None:
     with FakeSources({"openalex": PAPERS["openalex"]}, faults={"openalex": [fake.hang().at(2, times=99)]}) as server:
         walk = walk_of("openalex", server, page_size=50)
-        (report,) = asyncio.run(collect_into([walk], responses, 0.5, timeout_s=30.0))
+        (report,) = asyncio.run(collect_into([walk], responses, 1.5, timeout_s=30.0))
         assert (report.stop, report.stop.is_failure) == (Stop.BUDGET, False)
         assert (report.pages, report.records, report.declared) == (2, 100, 130)
         assert replay(walk_of("openalex", server, page_size=50), responses).papers == walk.papers

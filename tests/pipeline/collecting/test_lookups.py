@@ -97,9 +97,9 @@ def test_a_budget_ends_look_ups_and_keeps_what_came(responses: Responses) -> Non
     dois = [paper.doi for paper in PAPERS]
     faults = {"unpaywall": [fake.hang().at(20, times=99)]}
     with FakeSources({}, unpaywall=PAPERS, faults=faults) as server:
-        report = looked_up(of_unpaywall(server, dois), responses, budget_s=0.5, timeout_s=30.0)
+        report = looked_up(of_unpaywall(server, dois), responses, budget_s=2.0, timeout_s=30.0)
     assert (report.stop, report.pages, report.declared) == (Stop.BUDGET, 20, 60)
-    assert report.seconds < 1.5
+    assert report.seconds < 3
 
 
 def test_too_many_requests_told_as_422_are_asked_again(responses: Responses) -> None:
