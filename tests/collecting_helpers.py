@@ -7,11 +7,11 @@ import datetime
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic.dataclasses import dataclass
 
 from endpoint import Reply
 from fake_sources import FAMILIES, QUERY_TEXT, FakeSources, MadeUp, made_up_papers
@@ -22,7 +22,7 @@ from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Limits, Walk
 from pipeline.papers import Paper, Query
 from pipeline.parsing import parse_object
-from pipeline.sources import Credential, Page, Request
+from pipeline.sources import STRICT, Page, Request, SearchedSource
 from source_helpers import source
 
 DAY = datetime.date(2026, 9, 30)
@@ -67,21 +67,15 @@ class NoWaiting:
         return Clock(self.now, self.sleep)
 
 
-@dataclass(frozen=True)
-class Numbers:
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Numbers(SearchedSource):
     """A source whose pages are {"ids": [...], "next": PAGE or null}; each id is a paper."""
 
     base_url: str
     name: str = "numbers"
-    host: str | None = None
+    kind: Literal["open catalogue"] = "open catalogue"
+    gives: str = "numbers"
     interval_s: float = 0.0
-    burst: int = 1
-    concurrency: int = 1
-    credentials: tuple[Credential, ...] = ()
-
-    @property
-    def pace(self) -> str:
-        return self.host or self.name
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:
         return Request(self.base_url, {"page": "1"})

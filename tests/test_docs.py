@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, SHARED, litgrade
 from experiments.sources import configured_sources
 from fake_sources import FakeSources, made_up_papers
+from pipeline.sources import SearchedSource
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -48,7 +49,7 @@ def collect(tmp_path_factory):
     """Run ``litgrade collect`` against fake sources, always in the same folder, which is returned."""
     folder = tmp_path_factory.mktemp("collecting")
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "flutter"}\n{"_id": "q2", "text": "programming"}\n')
-    names = [name for name, source in configured_sources().items() if hasattr(source, "search")]
+    names = [name for name, source in configured_sources().items() if isinstance(source, SearchedSource)]
     with FakeSources({name: made_up_papers(5, seed) for seed, name in enumerate(names)}) as server:
 
         def run(command):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from experiments import cli
 from experiments.collect_config import CollectConfig, build_sources, read_collect_config
-from experiments.snapshots import FILES, MANIFEST, RESPONSES, Snapshot, ids_that_go, write_snapshot
+from experiments.snapshots import MANIFEST, REPORTS, RESPONSES, Snapshot, ids_that_go, write_snapshot
 from experiments.tables import markdown
 from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.collecting.client import Client, missing_keys
@@ -35,7 +35,7 @@ from pipeline.errors import UserError
 from pipeline.impact import impacts_at_hand
 from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Query
-from pipeline.sources import Reader, Source, SourceSettings
+from pipeline.sources import SearchedSource, SourceSettings
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ class Plan:
         chosen = self.settings["sources"]
         limits = Limits(chosen["limit"], chosen["max_pages"])
         day = datetime.datetime.fromisoformat(self.days[query.query_id]).date()
-        searched = [source for name in chosen["names"] if hasattr(source := self.sources[name], "search")]
-        return [Walk(cast("Source", source), query, day, limits) for source in searched]
+        searched = [source for name in chosen["names"] if isinstance(source := self.sources[name], SearchedSource)]
+        return [Walk(source, query, day, limits) for source in searched]
 
 
 def begin(config: CollectConfig, queries: Sequence[Query], responses: Responses) -> Plan:
@@ -104,7 +104,7 @@ def _ask_again_what_failed(plan: Plan, responses: Responses) -> None:
             responses.forget_facts(name)
 
 
-def _can_be_mended(report: Report | None, source: Reader | SourceSettings | None) -> bool:
+def _can_be_mended(report: Report | None, source: SourceSettings | None) -> bool:
     if report is None or not report.stop.is_failure:
         return False
     return report.stop != Stop.NO_KEY or (source is not None and not missing_keys(source))
@@ -261,7 +261,7 @@ def main(composed: DictConfig) -> None:
             _metrics(snapshot),
             {f"stopped.{legal_part(source)}": stop for source, stop in _stops(snapshot).items()},
         )
-        run.log_files(config.snapshot, [MANIFEST, FILES[-1]])
+        run.log_files(config.snapshot, [MANIFEST, REPORTS])
     for line in _lines([*failures, *(report for report in snapshot.reports if report.stop == Stop.SHORT)]):
         log.warning("%s", line)
     counted = f"{len(snapshot.queries)} queries, {snapshot.n_records} records, {len(snapshot.papers)} papers"

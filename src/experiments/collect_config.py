@@ -21,7 +21,7 @@ from pipeline.llm.settings import Count
 from pipeline.merging.merge import Merge
 from pipeline.papers import Query
 from pipeline.search_terms import any_of
-from pipeline.sources import SourceSettings
+from pipeline.sources import SearchedSource, SourceSettings
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
@@ -97,7 +97,7 @@ def read_collect_config(composed: DictConfig) -> CollectConfig:
     except ValidationError as error:
         raise UserError(explain_validation(error)) from error
     built = build_sources(config.sources.available)
-    if not any(hasattr(built[name], "search") for name in config.sources.names):
+    if not any(isinstance(built[name], SearchedSource) for name in config.sources.names):
         raise UserError(
             f"sources.names={', '.join(config.sources.names)}: none of them has a search; name one that has"
         )

@@ -39,7 +39,8 @@ log = logging.getLogger(__name__)
 
 
 #: What a run leaves in its folder, in the order of writing; the last one tells that all is there.
-FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "explanations.jsonl", "metrics.json")
+METRICS = "metrics.json"  #: written last
+FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "explanations.jsonl", METRICS)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class RunResult:
 def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResult:
     """Run, measure, write to ``folder`` and log, with these tags on the run."""
     collection = config.loader().load()
-    (folder / FILES[-1]).unlink(missing_ok=True)  # of an earlier run in this folder
+    (folder / METRICS).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
     named["model"] = ", ".join(config.model_names()) or "none"
     with tracked_run(config.tracking, f"{config.arm.name} {collection.name}", named) as run:
@@ -157,7 +158,7 @@ def write_folder(result: RunResult, folder: Path) -> None:
         write_lines(folder / "explanations.jsonl", judged)
     named = {"collection": result.collection.name, **asdict(result.scores), "counts": result.counts}
     named |= {key: value for key, value in _of_model(result).items() if value}
-    write_lines(folder / "metrics.json", [json.dumps(named, indent=1, allow_nan=False)])
+    write_lines(folder / METRICS, [json.dumps(named, indent=1, allow_nan=False)])
 
 
 def _of_model(result: RunResult) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from pipeline.papers import Paper, Query
 
 RESPONSES = "responses.sqlite"
 MANIFEST = "manifest.json"
-FILES = ("corpus.jsonl.gz", "queries.jsonl", "pools.jsonl", "reports.csv")
+CORPUS, QUERIES, POOLS, REPORTS = "corpus.jsonl.gz", "queries.jsonl", "pools.jsonl", "reports.csv"
+FILES = (CORPUS, QUERIES, POOLS, REPORTS)
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Snapshot:
 def write_snapshot(snapshot: Snapshot, folder: Path, responses_fingerprint: str) -> None:
     """Write all files but the responses; the same snapshot makes the same bytes."""
     (folder / MANIFEST).unlink(missing_ok=True)
-    _write_gzip(folder / FILES[0], (json.dumps(_paper_row(paper), ensure_ascii=False) for paper in snapshot.papers))
-    write_lines(folder / FILES[1], (json.dumps(_query_row(q), ensure_ascii=False) for q in snapshot.queries))
+    _write_gzip(folder / CORPUS, (json.dumps(_paper_row(paper), ensure_ascii=False) for paper in snapshot.papers))
+    write_lines(folder / QUERIES, (json.dumps(_query_row(q), ensure_ascii=False) for q in snapshot.queries))
     pools = ({"query_id": query_id, "candidates": list(ids)} for query_id, ids in snapshot.pools.items())
-    write_lines(folder / FILES[2], (json.dumps(pool, ensure_ascii=False) for pool in pools))
+    write_lines(folder / POOLS, (json.dumps(pool, ensure_ascii=False) for pool in pools))
     names = [field.name for field in fields(Report)]
-    write_csv(folder / FILES[3], names, [list(asdict(report).values()) for report in snapshot.reports])
+    write_csv(folder / REPORTS, names, [list(asdict(report).values()) for report in snapshot.reports])
     manifest = {
         **snapshot.facts,
         "counts": {
@@ -70,7 +71,7 @@ def write_snapshot(snapshot: Snapshot, folder: Path, responses_fingerprint: str)
 def ids_that_go(snapshot: Snapshot, folder: Path) -> list[str]:
     """Return the paper ids of the pools in this folder that the snapshot no longer has: merged with newer records."""
     try:
-        lines = (folder / FILES[2]).read_text(encoding="utf-8").splitlines()
+        lines = (folder / POOLS).read_text(encoding="utf-8").splitlines()
         before = {str(paper_id) for line in lines for paper_id in json.loads(line)["candidates"]}
     except (OSError, ValueError, KeyError, TypeError):  # not there yet, or damaged: it is made anew
         return []

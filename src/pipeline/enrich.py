@@ -21,7 +21,7 @@ from pipeline.merging.titles import could_be_same
 from pipeline.papers import Paper
 from pipeline.scraping.open_pages import WALK, complete_from_pages, lacking, read_pages
 from pipeline.scraping.scraper import Scraper, Scraping
-from pipeline.sources import STRICT, Request
+from pipeline.sources import STRICT, Request, SourceByDoi
 
 _NOT_FOUND_BY_DOI = "10.48550/"  # arXiv registers with another agency than journals do
 
@@ -72,9 +72,9 @@ class Enrichment:
         return completed
 
     async def _by_doi(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
-        readers = [source for name in self.names if hasattr(source := self.sources[name], "lookup")]
+        chosen = [source for name in self.names if isinstance(source := self.sources[name], SourceByDoi)]
         ranked = self._by_rank(papers)
-        asked = [Lookups(f"{reader.name} by DOI", reader, _requests_by_doi(reader, ranked)) for reader in readers]
+        asked = [Lookups(f"{source.name} by DOI", source, _requests_by_doi(source, ranked)) for source in chosen]
         await together(self._ask(lookups) for lookups in asked)
         by_doi = {doi: paper for paper in papers for doi in (paper.doi, *paper.preprints) if doi}
         found: list[Paper] = []
@@ -142,17 +142,17 @@ class Enrichment:
         self.reports.append(report)
 
 
-def _requests_by_doi(reader: Any, papers: Iterable[Paper]) -> list[Request]:
+def _requests_by_doi(source: SourceByDoi, papers: Iterable[Paper]) -> list[Request]:
     """Return the look-ups of papers that lack something the source has, and that it has not been asked for."""
     dois = [
         paper.doi
         for paper in papers
         if paper.doi and not paper.doi.startswith(_NOT_FOUND_BY_DOI)
-        if not any(record.startswith(f"{reader.name}:") for record in paper.records)
-        if any(getattr(paper, name) in {None, "", ()} for name in reader.fills)
-        if not hasattr(reader, "can_look_up") or reader.can_look_up(paper.doi)
+        if not any(record.startswith(f"{source.name}:") for record in paper.records)
+        if any(getattr(paper, name) in {None, "", ()} for name in source.fills)
+        if source.can_look_up(paper.doi)
     ]
-    return [reader.lookup(some) for some in batches(dois, reader.dois_a_request)]
+    return [source.lookup(some) for some in batches(dois, source.dois_a_request)]
 
 
 def _is_about(paper: Paper, found: Paper) -> bool:

@@ -21,7 +21,7 @@ from pipeline.collecting.reports import SourceFault, Stop
 from pipeline.collecting.responses import Response
 from pipeline.errors import UserError, first_line
 from pipeline.parsing import shown
-from pipeline.sources import STRICT, Credential, MalformedError, Page, Reader, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, Credential, MalformedError, Page, RefusedError, Request, SourceSettings
 from pipeline.unpacking import BodyError, TooBigError, read_body
 from pipeline.waiting import asked_wait_s, wait_s
 
@@ -127,7 +127,7 @@ class Client:
         contact = _of_environment(CONTACT_ENV)
         return f"litgrade/{self.version}" + (f" (mailto:{contact})" if contact else "")
 
-    async def fetch(self, source: Reader, request: Request, deadline: float) -> tuple[Response, Page]:
+    async def fetch(self, source: SourceSettings, request: Request, deadline: float) -> tuple[Response, Page]:
         """Return a source's answer and what it holds.
 
         No attempt starts that would have to wait beyond ``deadline``, a time of the clock. Raises ``SourceFault``.
@@ -152,7 +152,7 @@ class Client:
                 self.trouble.pop(source.name, None)
                 return found
 
-    async def _attempt(self, source: Reader, request: Request, deadline: float) -> tuple[Response, Page]:
+    async def _attempt(self, source: SourceSettings, request: Request, deadline: float) -> tuple[Response, Page]:
         import httpx
 
         slots = asyncio.Semaphore(source.concurrency)
@@ -175,7 +175,7 @@ class Client:
         return self._read(source, request, Response(address(request), status, body), headers)
 
     def _read(
-        self, source: Reader, request: Request, response: Response, headers: Mapping[str, str]
+        self, source: SourceSettings, request: Request, response: Response, headers: Mapping[str, str]
     ) -> tuple[Response, Page]:
         try:
             page = page_of(source, request, response.status, response.body)
@@ -215,10 +215,10 @@ def _is_same_place(url: httpx.URL, target: httpx.URL) -> bool:
     return is_upgraded or (url.scheme, url.port) == (target.scheme, target.port)
 
 
-def _error(source: Reader, response: Response, headers: Mapping[str, str]) -> _AttemptError:
+def _error(source: SourceSettings, response: Response, headers: Mapping[str, str]) -> _AttemptError:
     """Return what a status other than 200 means."""
     status, body = response.status, response.body
-    retries = source.retries(status, headers, body) if hasattr(source, "retries") else None
+    retries = source.retries(status, headers, body)
     if retries is None:
         retries = status in _MAY_GET_BETTER or status >= 500
     stop = Stop.RATE_LIMITED if status == 429 or (retries and status == 422) else Stop.HTTP_ERROR
@@ -237,22 +237,22 @@ def _url(request: Request) -> httpx.URL:
     return httpx.URL(request.url).copy_merge_params(dict(request.params))
 
 
-def page_of(source: Reader, request: Request, status: int, body: bytes) -> Page | None:
+def page_of(source: SourceSettings, request: Request, status: int, body: bytes) -> Page | None:
     """Return what an answer holds, None where it is an error. Raises as ``source.read`` does."""
     if status == 200:
         return source.read(body, request)
-    if hasattr(source, "is_absent") and source.is_absent(status, body):
+    if source.is_absent(status, body):
         return Page(())
-    other = source.instead(status, body, request) if hasattr(source, "instead") else None
+    other = source.instead(status, body, request)
     return None if other is None else Page((), following=other)
 
 
-def missing_keys(source: Reader | SourceSettings) -> list[str]:
+def missing_keys(source: SourceSettings) -> list[str]:
     """Return the environment variables that a source needs and that are not set; of several choices the first."""
     return [credential.env[0] for credential in source.credentials if credential.required and not _value(credential)]
 
 
-def secrets_of(source: Reader | SourceSettings) -> list[tuple[Credential, str]]:
+def secrets_of(source: SourceSettings) -> list[tuple[Credential, str]]:
     """Return the credentials of a source that are set, with their values."""
     return [(credential, value) for credential in source.credentials if (value := _value(credential))]
 

@@ -14,7 +14,7 @@ from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Walk
 from pipeline.errors import UserError, first_line
 from pipeline.progress import progress
-from pipeline.sources import MalformedError, Page, Reader, RefusedError, Request
+from pipeline.sources import MalformedError, Page, RefusedError, Request, SourceSettings
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ async def together(work: Iterable[Coroutine[Any, Any, _Done]]) -> list[_Done]:
 
 
 async def outcome(
-    source: Reader,
+    source: SourceSettings,
     ask: Callable[[], Awaitable[object]],
     deadline: float,
     client: Client,
@@ -131,7 +131,7 @@ async def outcome(
     return Stop.DONE, ""
 
 
-def read_kept(source: Reader, request: Request, kept: Response, responses: Responses) -> Page:
+def read_kept(source: SourceSettings, request: Request, kept: Response, responses: Responses) -> Page:
     """Return what an answer holds that was kept for this very request."""
     if kept.request != address(request):
         raise UserError(

@@ -11,7 +11,7 @@ from pipeline.collecting.collector import outcome, read_kept, together
 from pipeline.collecting.reports import Report, SourceFault, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.progress import progress
-from pipeline.sources import Page, Reader, Request
+from pipeline.sources import Page, Request, SourceSettings
 
 _MOST_FAULTS = 5  # then the next ones would fail as well
 
@@ -26,7 +26,7 @@ class Lookups:
     """What is looked up at one place."""
 
     name: str  #: of what is looked up, for reports
-    reader: Reader
+    source: SourceSettings
     requests: Sequence[Request]
 
     @property
@@ -39,7 +39,7 @@ class Lookups:
         for request in self.requests:
             kept = responses.get(self.walk, address(request))
             if kept is not None:
-                yield request, kept.body, read_kept(self.reader, request, kept, responses)
+                yield request, kept.body, read_kept(self.source, request, kept, responses)
 
 
 async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: float) -> Report:
@@ -59,12 +59,12 @@ async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: 
                     if len(faults) >= _MOST_FAULTS:
                         return
 
-            await together(work() for _ in range(lookups.reader.concurrency))
+            await together(work() for _ in range(lookups.source.concurrency))
 
     def n_kept() -> int:
         return sum(responses.get(lookups.walk, address(request)) is not None for request in lookups.requests)
 
-    stop, detail = await outcome(lookups.reader, ask_all, deadline, client, n_kept)
+    stop, detail = await outcome(lookups.source, ask_all, deadline, client, n_kept)
     if faults:
         n_left = sum(1 for _ in waiting)
         not_asked = f", {n_left} were not asked" if n_left else ""
@@ -82,7 +82,7 @@ async def _look_up(  # noqa: PLR0913, PLR0917 (one step of ``ask``)
     faults: list[SourceFault],
 ) -> None:
     try:
-        response, _ = await client.fetch(lookups.reader, request, deadline)
+        response, _ = await client.fetch(lookups.source, request, deadline)
         responses.add(lookups.walk, address(request), response)
     except SourceFault as fault:
         if fault.stop == Stop.BUDGET:  # its pace leaves no time for more

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pipeline.collecting.reports import Report, Stop
 from pipeline.papers import Paper, Query
-from pipeline.sources import Page, Request, Source
+from pipeline.sources import Page, Request, SearchedSource
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Limits:
 class Walk:
     """What is asked of a source, and what it has brought so far."""
 
-    source: Source
+    source: SearchedSource
     query: Query
     day: datetime.date  #: the day of the collection
     limits: Limits

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -59,7 +59,7 @@ class Credential:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class SourceSettings:
-    """What the client needs to know of any source; modules add settings of their own."""
+    """What the client needs to know of any source; modules add settings of their own, and say what answers mean."""
 
     name: str
     kind: Literal["preprints", "open catalogue", "curated database", "by DOI"]
@@ -77,57 +77,41 @@ class SourceSettings:
         """Whose pace is kept."""
         return self.host or self.name
 
-
-class Reader(Protocol):
-    """Something that is asked and understood: all that the client needs to know."""
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        ...
-
-    @property
-    def pace(self) -> str:
-        """Whose pace is kept."""
-        ...
-
-    @property
-    def interval_s(self) -> float:
-        """Least time between the starts of two requests, on average."""
-        ...
-
-    @property
-    def burst(self) -> int:
-        """Requests that may come faster, once."""
-        ...
-
-    @property
-    def concurrency(self) -> int:
-        """Requests under way at the same time."""
-        ...
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """Keys and contact addresses."""
-        ...
-
     def read(self, body: bytes, request: Request) -> Page:
-        """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer.
+        """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer."""
+        raise NotImplementedError
 
-        Optional methods beside it: ``retries(status, headers, body)`` overrules whether an error is asked again,
-        ``instead(status, body, request)`` gives another request in place of a failed one, ``is_absent(status, body)``
-        tells an error that only says that there is no such record.
-        """
-        ...
+    def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002
+        """Overrule whether an error is asked again; None leaves it to the client."""
+        return None
+
+    def instead(self, status: int, body: bytes, request: Request) -> Request | None:  # noqa: ARG002
+        """Return another request in place of one that failed."""
+        return None
+
+    def is_absent(self, status: int, body: bytes) -> bool:  # noqa: ARG002
+        """Tell an error that only says that there is no such record."""
+        return False
 
 
-class Source(Reader, Protocol):
-    """What every module in this folder defines under this name, beside the fields of ``SourceSettings``.
-
-    Those of kind ``by DOI`` have no ``search``. A source that can be asked by DOI has ``lookup(dois)``, the most DOIs
-    of a request in ``dois_a_request``, what fields it ``fills``, and ``can_look_up(doi)`` where it cannot ask for all.
-    """
+class SearchedSource(SourceSettings):
+    """A source that can be asked for papers on a query."""
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:
         """Return the first request for a query made on this day, of which at most ``limit`` records are wanted."""
-        ...
+        raise NotImplementedError
+
+
+class SourceByDoi(SourceSettings):
+    """A source that can be asked for papers whose DOI is known."""
+
+    dois_a_request: ClassVar[int]  #: at most
+    fills: ClassVar[tuple[str, ...]]  #: fields of a paper for which it is worth asking
+
+    def lookup(self, dois: Sequence[str]) -> Request:
+        """Return the request for these DOIs."""
+        raise NotImplementedError
+
+    def can_look_up(self, doi: str) -> bool:  # noqa: ARG002
+        """Tell whether a DOI can be asked for."""
+        return True

@@ -15,7 +15,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import parse_xml, shown
 from pipeline.records import newest, record_id
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _ARXIV = "{http://arxiv.org/schemas/atom}"
@@ -24,7 +24,7 @@ _DEEPEST = 30_000  # a search that goes further is an error 400
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Preprints with their own DOI, which the feed does not hold; the DOI in the feed is that of the article."""
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)

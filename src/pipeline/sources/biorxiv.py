@@ -20,7 +20,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, objects, parse_object
 from pipeline.records import newest, record_id
 from pipeline.search_terms import mentions, search_phrases, search_words
-from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, Request, SearchedSource
 
 _DAYS = 30
 _SERVERS = {"biorxiv": "bioRxiv", "medrxiv": "medRxiv"}
@@ -48,7 +48,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """One of the two servers; a record is a version of a preprint."""
 
     server: Literal["biorxiv", "medrxiv"]

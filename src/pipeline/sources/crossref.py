@@ -19,7 +19,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, objects, parse_object, shown, values_of, web_address
 from pipeline.records import newest, record_id, type_among
 from pipeline.search_terms import search_phrases, search_words
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource, SourceByDoi
 
 _NOTICES = {
     "addendum": "erratum",
@@ -41,7 +41,7 @@ _ABSTRACT_HEADING = re.compile(r"^abstract\s*(?:[.:\u2013\u2014|]\s*|$)", re.IGN
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource, SourceByDoi):
     """Walks by offset, because a cursor moves on with answers that were lost; also asked for many DOIs at once."""
 
     dois_a_request: ClassVar[int] = 40

@@ -17,14 +17,14 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, objects, parse_object, values_of
 from pipeline.records import known, page_range, record_id
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _MOST_RECORDS = 1000  # beyond them is HTTP 400, whatever the last page is said to be
 _MOST_A_PAGE = 100  # larger pages are cut without a word
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """DOAJ. The search is a part of the path; all that it finds is open access."""
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (it knows no day)

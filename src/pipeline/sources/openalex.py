@@ -20,7 +20,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import flag, listing, mapping, objects, parse_object, shown, values_of, web_address
 from pipeline.records import known, page_range, record_id, type_among
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _DOCUMENT_TYPES = {
     "article": "article",
@@ -43,7 +43,7 @@ _MOST_VENUES = 100  # a page
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Has a budget of requests a day; also asked for the impact of venues."""
 
     issns_a_request: ClassVar[int] = 50

@@ -21,7 +21,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, objects, parse_object, shown, values_of
 from pipeline.records import newest, record_id
 from pipeline.search_terms import mentions, search_phrases, search_words
-from pipeline.sources import STRICT, MalformedError, Page, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, Request, SearchedSource
 
 _PROVIDERS = {"psyarxiv": "PsyArXiv", "socarxiv": "SocArXiv", "edarxiv": "EdArXiv"}
 _MOST_WORDS = 4  # of a query; without a token there are 100 requests an hour
@@ -41,7 +41,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """One of the servers; withdrawn preprints are left out."""
 
     provider: Literal["psyarxiv", "socarxiv", "edarxiv"]

@@ -16,7 +16,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, parse_object, parse_xml, shown
 from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _MOST_IDS = 9999  # of one search
 _DATABASE = {"db": "pubmed", "tool": "litgrade"}
@@ -51,7 +51,7 @@ _E_NUMBER = re.compile(r"[A-Za-z]{0,6}\d{1,9}", re.ASCII)  # where pages would s
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Records of biomedicine with MeSH headings; the most relevant first, at most 9999 of a search."""
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)

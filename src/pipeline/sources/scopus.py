@@ -17,7 +17,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import flag, mapping, objects, parse_object
 from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _MOST_RECORDS = 5000  # start plus count; more only for subscribers, by a cursor
 _SMALL_PAGE = 25  # what the view COMPLETE, and the lowest service level, allow
@@ -51,7 +51,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Scopus. The view that tells most is asked first; ``page_size`` is that of the other."""
 
     view: Literal["COMPLETE", "STANDARD"]

@@ -18,7 +18,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import flag, listing, mapping, objects, parse_object, shown, values_of, web_address
 from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import search_words
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _FIELDS = (
     "paperId,externalIds,title,abstract,authors,year,publicationDate,venue,journal,publicationVenue,publicationTypes,"
@@ -46,7 +46,7 @@ _DOCUMENT_TYPES = {
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Finds plain words, by relevance; at most 1000 records of a search can be reached."""
 
     page_size: Annotated[int, Field(ge=1, le=100)]

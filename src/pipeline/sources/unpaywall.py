@@ -15,11 +15,11 @@ from pipeline.identifiers import arxiv_doi, arxiv_id, join_issns, normalize_doi
 from pipeline.papers import Paper
 from pipeline.parsing import flag, mapping, objects, parse_object, shown, values_of, web_address
 from pipeline.records import known, record_id, type_among
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceByDoi
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SourceByDoi):
     """Has no search, wants a contact address, and calls too many requests a second a 422."""
 
     dois_a_request: ClassVar[int] = 1

@@ -16,7 +16,7 @@ from pipeline.papers import Paper, Query
 from pipeline.parsing import listing, mapping, objects, parse_object
 from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
-from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SourceSettings
+from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _MOST_A_PAGE = 50
 _DATABASE = "WOS"  # others count other citations
@@ -38,7 +38,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Source(SourceSettings):
+class Source(SearchedSource):
     """Web of Science. Its topic search looks into abstracts, which it does not give.
 
     Titles of older records are in capitals and stay so: names and formulas in them could not be set back.

@@ -51,7 +51,7 @@ def pages() -> Iterator[Callable[..., PagesServer]]:
 
 
 def at(server: PagesServer, path: str = "/list", **settings: Any) -> Numbers:
-    return Numbers(f"http://127.0.0.1:{server.port}{path}", **settings)
+    return Numbers(base_url=f"http://127.0.0.1:{server.port}{path}", **settings)
 
 
 def get(server: PagesServer, path: str = "/list", **patience: Any) -> Any:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic.dataclasses import dataclass
 
 import fake_sources as fake
 from collecting_helpers import (
@@ -30,7 +30,7 @@ from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Limits, Walk
 from pipeline.errors import UserError
-from pipeline.sources import Credential, Page, Request
+from pipeline.sources import STRICT, Credential, Page, Request
 
 PAPERS = {name: recent_papers(130, seed) for seed, name in enumerate(SEARCHABLE)}
 BUDGET_S = 8.0  #: far more than the healthy sources need
@@ -41,7 +41,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class Buggy(Numbers):
     """A source whose own code fails on the page of this number."""
 
@@ -54,7 +54,7 @@ class Buggy(Numbers):
 
 
 def walk_at(server: PagesServer, kind: type[Numbers] = Numbers, **settings: object) -> Walk:
-    return Walk(kind(f"http://127.0.0.1:{server.port}/list", **settings), QUERY, DAY, Limits(100, 100))
+    return Walk(kind(base_url=f"http://127.0.0.1:{server.port}/list", **settings), QUERY, DAY, Limits(100, 100))
 
 
 def by_source(reports: list[Report]) -> dict[str, Report]:

@@ -131,7 +131,7 @@ def test_a_fault_of_our_own_ends_these_look_ups_alone(responses: Responses, capl
             raise KeyError("title")
 
     server = PagesServer(lambda path: numbers(1))
-    reader = Buggy(f"http://127.0.0.1:{server.port}")
+    reader = Buggy(base_url=f"http://127.0.0.1:{server.port}")
     report = looked_up(Lookups("numbers", reader, [Request(reader.base_url, {"page": "1"})]), responses)
     server.stop()
     assert (report.stop, report.detail) == (Stop.MALFORMED, "litgrade cannot read it: 'title'")

@@ -37,7 +37,7 @@ def page(*ids: int, is_last: bool = False, declared: int | None = None) -> Page:
 
 
 def walked(pages: Sequence[Page], records: int = 100, most_pages: int = 100) -> Walk:
-    walk = Walk(Numbers("http://x"), QUERY, DAY, Limits(records, most_pages))
+    walk = Walk(Numbers(base_url="http://x"), QUERY, DAY, Limits(records, most_pages))
     requests = walk.requests()
     next(requests)
     try:

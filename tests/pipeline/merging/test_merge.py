@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pipeline.identifiers import normalize_doi
 from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Paper, Query
+from pipeline.sources import SearchedSource
 from source_helpers import source
 
 TITLE = "Soil erosion in alpine valleys after heavy rain"
@@ -397,7 +398,9 @@ def test_real_records_of_four_sources_are_one_paper(shared_responses, doi):
         for file in files:
             reader = source(name)
             request = (
-                reader.search(Query("q", "x"), DAY, 10) if hasattr(reader, "search") else reader.lookup(["10.1/x"])
+                reader.search(Query("q", "x"), DAY, 10)
+                if isinstance(reader, SearchedSource)
+                else reader.lookup(["10.1/x"])
             )
             papers += reader.read((shared_responses / name / file).read_bytes(), request).papers
     (found,) = [paper for paper in merge_papers(papers) if paper.doi == doi]
