@@ -16,6 +16,8 @@ from hypothesis import settings
 
 from endpoint import Reply, Server
 
+pytest_plugins = ["collect_runs"]  # its fixtures
+
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
 

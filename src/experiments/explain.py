@@ -34,6 +34,8 @@ def _fault(fault: Any, within: str) -> str:
     message, given = fault["msg"], fault["input"]
     if fault["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{key}={given}: no such key"
+    if fault["type"] in {"tuple_type", "list_type"}:
+        return f"{key}={given}: expected a list, such as '{key}=[{given}]'"
     if fault["type"] == "missing":
         return f"{key} is not set; give {key}=VALUE"
     if fault["type"] == "value_error":
