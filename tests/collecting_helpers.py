@@ -118,19 +118,17 @@ def walk_of(name: str, server: FakeSources, records: int = 1000, pages: int = 10
     return Walk(source(name, **settings), QUERY, DAY, Limits(records, pages))
 
 
-def collect(
-    walks: Sequence[Walk], path: Path, budget_s: float = 60.0, clock: Clock | None = None, **patience: Any
-) -> list[Report]:
+def collect(walks: Sequence[Walk], path: Path, budget_s: float = 60.0, **patience: Any) -> list[Report]:
     """Collect into a file, as a process of its own would."""
     responses = Responses(path)
     try:
-        return asyncio.run(collect_into(walks, responses, budget_s, clock, **patience))
+        return asyncio.run(collect_into(walks, responses, budget_s, **patience))
     finally:
         responses.close()
 
 
 async def collect_into(
-    walks: Sequence[Walk], responses: Responses, budget_s: float = 60.0, clock: Clock | None = None, **patience: Any
+    walks: Sequence[Walk], responses: Responses, budget_s: float = 60.0, **patience: Any
 ) -> list[Report]:
-    async with Client(quick(**patience), "1", clock or Clock()) as client:
+    async with Client(quick(**patience), "1") as client:
         return await Collector(client, responses).collect(walks, budget_s)

@@ -49,6 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     verb, *rest = arguments
     if verb not in VERBS:
         _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")
+    if strange := [argument for argument in rest if not argument.isascii() and argument != _utf8(argument)]:
+        _fail(f"{_utf8(strange[0])}: holds bytes that are not UTF-8; set the terminal and its locale to UTF-8")
     _refuse_secrets(rest)
     sys.argv = [f"litgrade {verb}", *rest]
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -79,6 +81,11 @@ def _run(verb: str, arguments: list[str]) -> None:
         sys.exit(130)
 
 
+def _utf8(argument: str) -> str:
+    """Return an argument as it can be written, with a ? for each byte that is no UTF-8."""
+    return argument.encode("utf-8", "replace").decode()
+
+
 def _refuse_secrets(arguments: list[str]) -> None:
     """Hydra stores the overrides of a multirun as they were typed."""
     for argument in arguments:
@@ -101,10 +108,10 @@ def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[
         def told(composed: DictConfig) -> None:
             try:
                 task(composed)
-            except (UserError, OSError) as error:
+            except (UserError, OSError, *CONFIG_ERRORS) as error:
                 with contextlib.suppress(OSError):  # it holds something already
                     Path(HydraConfig.get().runtime.output_dir).rmdir()
-                line = explain_os_error(error) if isinstance(error, OSError) else str(error)
+                line = _line_of(error)
                 if HydraConfig.get().mode == RunMode.MULTIRUN:
                     told_failures.append(f"job {HydraConfig.get().job.override_dirname}: {line}")
                     log.error("%s", told_failures[-1])  # at once, and in the job's own log; the other jobs go on
@@ -117,6 +124,14 @@ def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[
         return main
 
     return decorate
+
+
+def _line_of(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return explain_os_error(error)
+    if isinstance(error, CONFIG_ERRORS):  # an interpolation, which is resolved where it is read
+        return explain_config_error(error, HydraConfig.get().overrides.task, config_dir())
+    return str(error)
 
 
 def usage() -> str:

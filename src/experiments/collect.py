@@ -6,8 +6,9 @@ import asyncio
 import importlib.metadata
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
@@ -27,6 +28,7 @@ from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.enrich import Enrich, Enrichment
 from pipeline.errors import UserError
+from pipeline.event_loop import EventLoop
 from pipeline.impact import impacts_at_hand
 from pipeline.merging.merge import Merge, merge_papers
 from pipeline.papers import Query
@@ -70,6 +72,9 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
     reports = [report for walk in walks if (report := kept_report(walk, responses)) is not None]
     if len(reports) < len(walks):
         raise responses.unfinished()
+    for walk, report in zip(walks, reports, strict=True):
+        if len(walk.papers) < report.records:
+            raise responses.incomplete(f"{report.records - len(walk.papers)} records of {walk.name}")
     facts = {"settings": plan.settings, "days": plan.days}
     facts |= {"collected_by": responses.fact("versions"), "made_by": package_versions()}
     n_records = sum(len(walk.papers) for walk in walks)
@@ -92,7 +97,12 @@ def replayed(config: CollectConfig, responses: Responses) -> Snapshot:
     for override in HydraConfig.get().overrides.task if HydraConfig.initialized() else ():
         if not override.startswith(allowed):
             raise UserError(f"{override}: a replay takes every setting from {config.snapshot}; leave it out")
-    return asyncio.run(build(resume(responses), responses, 0, None))
+    return _run(build(resume(responses), responses, 0, None))
+
+
+def _run(collecting: Coroutine[Any, Any, Snapshot]) -> Snapshot:
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        return runner.run(collecting)
 
 
 @contextmanager
@@ -130,7 +140,7 @@ def main(composed: DictConfig) -> None:
         open_responses(config) as responses,
         tracked_run(config.tracking, f"collect {name}", {"kind": "collect", "collection": name}) as run,
     ):
-        snapshot = replayed(config, responses) if is_replay else asyncio.run(collect(config, queries, responses))
+        snapshot = replayed(config, responses) if is_replay else _run(collect(config, queries, responses))
         print(report_table(snapshot))  # noqa: T201
         failures = [report for report in snapshot.reports if report.stop.is_failure]
         if config.sources.strict and failures:

@@ -114,6 +114,8 @@ def _build_source(name: str, settings: dict[str, Any]) -> SourceSettings:
     module_name = given.pop("module", None)
     modules = _modules()
     where = f"sources.available.{name}"
+    if "name" in given:
+        raise UserError(f"{where}.name={given['name']}: no such key; a source is called by its key, here {name}")
     if module_name not in modules:
         near = did_you_mean(str(module_name), modules)
         raise UserError(f"{where}.module={module_name}: expected one of {', '.join(modules)}{near}")

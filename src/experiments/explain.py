@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, OmegaConfBaseException
 from pydantic import ValidationError
 
 from pipeline.errors import did_you_mean
@@ -78,6 +78,8 @@ def explain_config_error(error: Exception, overrides: Sequence[str], config_dir:
         known = known_keys(config_dir)
         near = f"; it comes with {known[key]}" if key in known else did_you_mean(key, known)
         return f"{given}: no such key here{near} (--help lists all keys)"
+    if isinstance(error, InterpolationResolutionError | InterpolationKeyError):
+        return f"{text.splitlines()[0]}; write \\${{ where these signs are meant"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(lines[:2]) if lines else type(error).__name__
 

@@ -38,6 +38,9 @@ _INVISIBLE = re.compile(
 )
 #: Control characters that were letters of Windows-1252, mostly quotation marks.
 _MISREAD = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+#: More marks on one letter than any language has: putting them in order takes the square of the time.
+_MARKS = "".join(chr(code) for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)))
+_PILE = re.compile(f"([{_MARKS}]{{30}})[{_MARKS}]+")
 _MOST_LAYERS = 10  # of markup inside markup; real texts have three
 _TOLD_UNKNOWN = frozenset(
     "n/a,na,none,null,nan,no title,no abstract,no abstract available,not available,abstract not available".split(",")
@@ -81,16 +84,17 @@ def clean_names(names: object) -> tuple[str, ...]:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a whole number that came as a number or as a text; None for anything else."""
+    """Return a whole number of at most 15 digits that came as a number or as a text; None for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        return value if abs(value) < 10**15 else None
     text = value.strip() if isinstance(value, str) else ""
     return int(text) if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) else None
 
 
 def _without_a_layer(text: str) -> str:
     plain = _PREAMBLE.sub(" ", _HEADING.sub(" ", unescaped(text)))
-    return " ".join(unicodedata.normalize("NFC", _TAG.sub(_space_or_nothing, plain)).split())
+    plain = _PILE.sub(r"\1", _TAG.sub(_space_or_nothing, plain))
+    return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
 def _character(entity: re.Match[str]) -> str:

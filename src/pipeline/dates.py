@@ -22,7 +22,7 @@ def iso_date(year: object, month: object = None, day: object = None) -> str | No
         return f"{in_year:04d}"
     try:
         return datetime.date(in_year, in_month, in_day or 0).isoformat()
-    except ValueError:
+    except (ValueError, OverflowError):
         return f"{in_year:04d}-{in_month:02d}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,12 +111,11 @@ class Enrichment:
         return known
 
     async def _with_pages(self, papers: tuple[Paper, ...]) -> tuple[Paper, ...]:
-        name = f"report/{WALK}"
         wanted = lacking(self._by_rank(papers))
-        if self.client is not None and self.responses.fact(name) is None:
+        if self.client is not None and self.responses.report(WALK) is None:
             async with Scraper(self.settings.scraping, self.client.user_agent) as scraper:
                 report = await read_pages(wanted, scraper, self.responses, self.budget_s)
-            self.responses.set_fact(name, asdict(report))
+            self.responses.set_report(WALK, report)
         completed = complete_from_pages(papers, self.responses)
         self._tell(WALK, sum(new != old for new, old in zip(completed, papers, strict=True)))
         return completed
@@ -126,16 +125,17 @@ class Enrichment:
         return sorted(papers, key=lambda p: (min(self.ranks.get(record, last) for record in p.records), p.paper_id))
 
     async def _ask(self, lookups: Lookups) -> None:
-        name = f"report/{lookups.walk}"
-        if self.client is not None and self.responses.fact(name) is None:
+        if self.client is not None and self.responses.report(lookups.walk) is None:
             report = await ask(lookups, self.client, self.responses, self.budget_s)
-            self.responses.set_fact(name, asdict(report))
+            self.responses.set_report(lookups.walk, report)
 
     def _tell(self, walk: str, n_used: int, n_other: int = 0) -> None:
-        known = self.responses.fact(f"report/{walk}")
+        known = self.responses.report(walk)
         if known is None:
             raise self.responses.unfinished()
-        report = replace(Report.of_fact(known), records=n_used)
+        if self.responses.count(walk) < known.pages:
+            raise self.responses.incomplete(f"answers of {walk}")
+        report = replace(known, records=n_used)
         if n_other:
             left_out = f"{n_other} answers left out: about another title or year"
             report = replace(report, detail="; ".join(filter(None, [report.detail, left_out])))
@@ -176,5 +176,5 @@ def _with_impact(paper: Paper, impacts: Mapping[str, float], where: str) -> Pape
 
 def open_enrichment_reports(responses: Responses) -> None:
     """Let look-ups be asked again: there are papers that they have not seen."""
-    responses.forget_facts("report/enrich/")
+    responses.forget_reports("enrich/")
     responses.forget_facts("impacts")

@@ -32,7 +32,7 @@ def normalize_doi(text: object) -> str | None:
     if not isinstance(text, str) or len(text) > _LONGEST_DOI:
         return None
     for _ in range(_MOST_LAYERS):
-        decoded = "".join(unescaped(unquote(text)).split())
+        decoded = unescaped(unquote(text)).strip()
         if decoded == text:
             break
         text = decoded

@@ -10,17 +10,14 @@ from pipeline.sources import MalformedError, Request
 def next_page(request: Request, received: int, total: int, size_param: str, reach: int | None = None) -> Request | None:
     """Return the request for the next page of a source that numbers its pages; None where the walk ends.
 
-    It ends with all ``total`` records, with those that can be reached, or with the wanted ones: the state of the
-    request holds how many came before this page and how many are wanted. Raises ``MalformedError`` for an empty page
-    in the middle.
+    It ends with all ``total`` records or with those that can be reached. Raises ``MalformedError`` for an empty page in
+    the middle.
     """
     page, size = int(request.params["page"]), int(request.params[size_param])
-    before, wanted = request.state
     check_not_empty(received, (page - 1) * size, total)
-    seen = before + received
-    if seen >= wanted or page * size >= total or (reach is not None and (page + 1) * size > reach):
+    if page * size >= total or (reach is not None and (page + 1) * size > reach):
         return None
-    return dataclasses.replace(request, params={**request.params, "page": str(page + 1)}, state=(seen, wanted))
+    return dataclasses.replace(request, params={**request.params, "page": str(page + 1)})
 
 
 def check_not_empty(received: int, start: int, total: int | None) -> None:

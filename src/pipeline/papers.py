@@ -22,7 +22,7 @@ DOCUMENT_TYPES = (
     "editorial",
     "letter",
     "erratum",
-    "retraction",
+    "retraction",  # the notice, or the paper that was taken back
     "other",
 )
 

@@ -14,15 +14,30 @@ from defusedxml import ElementTree as DefusedTree
 from pipeline.cleaning import clean_text
 from pipeline.sources import MalformedError
 
+_HALF = re.compile(rb"\\ud[89a-f]|\xed[\xa0-\xbf]", re.IGNORECASE)  #: of a surrogate pair, or a whole one
+
 
 def parse_object(body: bytes) -> Mapping[str, Any]:
     """Return the JSON object of a body, whatever its headers say of type and encoding."""
     try:
         value = json.loads(body)
+        if _HALF.search(body):
+            value = _without_halves(value)
     except (ValueError, RecursionError):
         raise MalformedError(f"sent no JSON but {shown(body)}") from None
     if not isinstance(value, dict):
         raise MalformedError(f"sent no JSON object but {shown(body)}")
+    return value
+
+
+def _without_halves(value: object) -> object:
+    """Return a value of JSON without halves of surrogate pairs, which can stand in no file."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "ignore").decode()
+    if isinstance(value, list):
+        return [_without_halves(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_without_halves(key): _without_halves(entry) for key, entry in value.items()}
     return value
 
 

@@ -54,6 +54,18 @@ def test_a_misspelt_key(tmp_path, verb):
     assert "did you mean weights.title?" in refused(verb, "weights.titel=0.6", cwd=tmp_path)
 
 
+def test_bytes_that_are_not_utf_8(tmp_path):
+    done = litgrade("collect", 'query.text="caf\udce9"', cwd=tmp_path, check=False)  # an é of Latin-1
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert 'caf?": holds bytes that are not UTF-8' in done.stderr
+
+
+def test_signs_of_an_interpolation_in_a_text(tmp_path):
+    done = litgrade("collect", 'query.text="cost ${model}"', cwd=tmp_path, check=False)
+    told = "Interpolation key 'model' not found; write \\${ where these signs are meant"
+    assert (done.returncode, done.stderr.splitlines()) == (2, [f"litgrade: {told}"])
+
+
 def test_an_unknown_verb():
     done = subprocess.run(
         [sys.executable, "-c", "from experiments.cli import main; main(['rum'])"],

@@ -141,6 +141,14 @@ def test_a_mistake_is_told_in_one_line_and_leaves_nothing_behind(tmp_path, argum
         ("enrich.budget_s=0", "enrich.budget_s=0: expected a number greater than 0"),
         ("enrich.impact=csv", "impact=csv needs the table: give enrich.impact_csv=FILE"),
         ("query.id='a b'", "query.id=a b"),
+        (
+            "sources.available.doaj.base_url=http://127.0.0.1:99999",
+            "base_url: http://127.0.0.1:99999: Port out",
+        ),
+        ("sources.available.doaj.credentials=[{env: []}]", "sources.available.doaj.credentials.0.env=[]: "),
+        ("sources.patience.max_mb=1e308", "sources.patience.max_mb=1e+308: expected a number less than"),
+        ("sources.available.arxiv.page_size=5000", "page_size=5000: expected a number less than or equal to 2000"),
+        ("+sources.available.arxiv.name=crossref", "sources.available.arxiv.name=crossref: no such key"),
         ("query.keywords=dart", "query.keywords=dart: expected a list, such as 'query.keywords=[dart]'"),
     ],
 )
@@ -153,6 +161,7 @@ def test_a_value_out_of_its_range_is_told_with_its_key(override, told):
     ("content", "told"),
     [
         (b"", "q.jsonl:1: the file is empty"),
+        (b"\xef\xbb\xbf\n\n", "q.jsonl:1: the file is empty"),
         (b'{"_id": "q1", "text": "a flutter"}\n{"_id"', "q.jsonl:2: not JSON"),
         (b'{"_id": "q1", "text": "flutter"}\n\n{"_id": "q1", "text": "b"}', "q.jsonl:3: _id 'q1' is already on line 1"),
         (b'{"_id": "q1", "text": ""}', "q.jsonl:1: the text of query 'q1' is empty"),

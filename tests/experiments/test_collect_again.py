@@ -141,3 +141,20 @@ def test_queries_can_be_added_and_only_they_are_asked(tmp_path, sources_server):
     line = refused(write_queries(tmp_path / "c.jsonl", q3="dart", q1="another"), *options, cwd=tmp_path)
     assert line.startswith("litgrade: s holds another query q1; give this one another id")
     assert [row["_id"] for row in rows(tmp_path / "s" / "queries.jsonl")] == ["q1", "q2"]
+
+
+def test_look_ups_that_are_mended_are_followed_by_those_that_hang_on_them(tmp_path):
+    """Venues are asked for by the ISSNs that Crossref gives."""
+    others, found = PAPERS["crossref"][:5], PAPERS["semantic_scholar"][:5]
+    papers = {"crossref": [*others, *found], "semantic_scholar": found}
+    options = [QUERY, "sources.names=[semantic_scholar,crossref]", "sources.limit=5", "sources.patience.backoff_s=0"]
+    options += ["enrich.scrape=false", "tracking=none"]
+    with FakeSources(papers, venues=IMPACTS, faults={"crossref": [fake.server_errors().at(1, times=99)]}) as server:
+        collect(*options, "snapshot=mended", *server.overrides, cwd=tmp_path)
+        assert reports(tmp_path / "mended")["crossref by DOI"]["stop"] == "HTTP error"
+        server.faults = {}
+        collect(*options, "snapshot=mended", *server.overrides, cwd=tmp_path)
+        collect(*options, "snapshot=undisturbed", *server.overrides, cwd=tmp_path)
+    corpora = [frozen(tmp_path / name)["corpus.jsonl.gz"] for name in ("mended", "undisturbed")]
+    assert corpora[0] == corpora[1]
+    assert manifest(tmp_path / "mended")["counts"]["with_impact_factor"] >= 5

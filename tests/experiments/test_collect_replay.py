@@ -80,7 +80,20 @@ def _without_rights(verb: str, *arguments: str, cwd: Path) -> subprocess.Complet
 DAMAGES = {
     "cut": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "answer": lambda file: _execute(file, "UPDATE responses SET body = substr(body, 1, 40)"),
+    "no answer": lambda file: _execute(file, "UPDATE responses SET body = NULL"),
     "facts": lambda file: _execute(file, "UPDATE facts SET value = substr(value, 1, 40)"),
+    "stop": lambda file: _execute(file, "UPDATE facts SET value = replace(value, '\"done\"', '\"dne\"')"),
+    "report": lambda file: _execute(file, "UPDATE facts SET value = '[1]' WHERE name LIKE 'report/search%'"),
+}
+STRANGE_FACTS = {
+    "queries": "[]",
+    "queries ": '{"q1": {"query": {"query_id": "q1", "text": "a"}}}',
+    "settings": "[1]",
+    "settings ": '{"sources": {"names": ["arxiv"]}, "merge": {}, "enrich": {"scraping": {"speed": 3}}}',
+}
+LOSSES = {
+    "search/q1/crossref": "12 records of search/q1/crossref are gone",
+    "enrich/openalex venues": "answers of enrich/openalex venues are gone",
 }
 
 
@@ -91,6 +104,25 @@ def test_damaged_answers_are_told_in_one_line(tmp_path, finished_snapshot, damag
     line = refused("sources.mode=replay", "snapshot=s", "tracking=none", cwd=tmp_path)
     assert line.startswith("litgrade: s/responses.sqlite: ")
     assert line.endswith("; expected the recorded responses of a snapshot")
+    assert frozen(folder) == frozen(finished_snapshot)
+
+
+@pytest.mark.parametrize("name", STRANGE_FACTS)
+def test_facts_that_no_collection_writes_are_told_in_one_line(tmp_path, finished_snapshot, name):
+    folder = shutil.copytree(finished_snapshot, tmp_path / "s")
+    statement = f"UPDATE facts SET value = '{STRANGE_FACTS[name]}' WHERE name = '{name.strip()}'"
+    _execute(folder / "responses.sqlite", statement)
+    line = refused("sources.mode=replay", "snapshot=s", "tracking=none", cwd=tmp_path)
+    assert line.startswith("litgrade: s/responses.sqlite: ")
+
+
+@pytest.mark.parametrize("walk", LOSSES)
+def test_answers_that_are_gone_are_missed(tmp_path, finished_snapshot, walk):
+    folder = shutil.copytree(finished_snapshot, tmp_path / "s")
+    _execute(folder / "responses.sqlite", f"DELETE FROM responses WHERE walk = '{walk}'")
+    line = refused("sources.mode=replay", "snapshot=s", "tracking=none", cwd=tmp_path)
+    told = f"{LOSSES[walk]}; take an undamaged copy, or collect into a new snapshot"
+    assert line == f"litgrade: s/responses.sqlite: {told}"
     assert frozen(folder) == frozen(finished_snapshot)
 
 

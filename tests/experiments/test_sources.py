@@ -34,7 +34,7 @@ def test_every_configured_source_has_a_row(tmp_path):
     assert {*rows} == {path.stem for path in (config_dir() / "source").glob("*.yaml")} == {*SOURCES}
     assert len(rows) == 14
     assert rows["arxiv"]["pace"] == "0.33 a second"
-    assert rows["psyarxiv"]["pace"] == "100 an hour"
+    assert rows["psyarxiv"]["pace"] == "64 an hour"
     assert "abstracts" in rows["doaj"]["gives"]
 
 

@@ -167,3 +167,12 @@ def test_real_titles_and_abstracts_with_markup(shared_responses):
     assert abstracts
     assert all("jats" not in abstract for abstract in abstracts)
     assert not any(re.match("abstract", abstract, re.IGNORECASE) for abstract in abstracts)
+
+
+def test_marks_piled_on_a_letter_are_cut():
+    assert len(clean_text("a" + "\u0300\u0320" * 50_000)) <= 31
+    assert clean_text("e\u0301") == "é"
+
+
+def test_a_number_that_is_none_is_unknown():
+    assert (whole_number(10**15 - 1), whole_number(10**15), whole_number(-(10**400))) == (10**15 - 1, None, None)

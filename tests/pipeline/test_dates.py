@@ -77,3 +77,7 @@ def test_any_text_is_a_date_or_none(text):
 def test_no_date_has_no_year():
     assert year_of(None) is None
     assert year_of("1995-07") == 1995
+
+
+def test_a_day_beyond_all_days_is_left_out():
+    assert iso_date(2020, 1, 10**12) == "2020-01"

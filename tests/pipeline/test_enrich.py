@@ -192,7 +192,7 @@ def test_papers_that_come_later_are_asked_for_and_no_other(responses: Responses)
 def test_a_budget_ends_look_ups(responses: Responses) -> None:
     papers = [known(made_up) for made_up in MADE_UP[:60]]
     with FakeSources({"crossref": MADE_UP}, faults={"crossref": [fake.hang().at(1)]}) as server:
-        completed, (report,) = complete(papers, server, responses, names=["crossref"], budget_s=1.5, **BY_DOI)
+        completed, (report,) = complete(papers, server, responses, names=["crossref"], budget_s=3.0, **BY_DOI)
     assert (report.stop, report.records, report.detail) == (Stop.BUDGET, 40, "")
     assert sum(bool(paper.venue) for paper in completed) == 40
 

@@ -55,6 +55,8 @@ def test_a_doi_with_brackets_colons_and_semicolons_survives(spelling):
         ("10.1000/a)].", "10.1000/a"),
         ("10.1002/asi.10001;2-#", "10.1002/asi.10001;2-#"),
         ("10.1000.10/123", "10.1000.10/123"),
+        ("10.1103/PhysRevA.1.1 10.1103/PhysRevB.2.2", "10.1103/physreva.1.1"),
+        ("10.1016/j.x (in press)", "10.1016/j.x"),
     ],
 )
 def test_only_a_bracket_that_closes_nothing_goes(text, doi):

@@ -61,6 +61,19 @@ NO_XML = {
 }
 
 
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (rb'{"a": ["x\ud800y"], "x\ud800y": 1}', "xy"),
+        (rb'{"a": ["x\UDC00"], "x\UDC00": 1}'.replace(b"U", b"u"), "x"),
+        (b'{"a": ["x\xed\xa0\x80y"], "x\xed\xa0\x80y": 1}', "xy"),
+        (rb'{"a": ["\ud83d\ude00"], "\ud83d\ude00": 1}', "\N{GRINNING FACE}"),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_left_out(body, value):
+    assert parse_object(body) == {"a": [value], value: 1}
+
+
 @pytest.mark.parametrize("body", NO_XML.values(), ids=NO_XML)
 def test_a_body_that_is_no_whole_xml_is_malformed(body):
     with pytest.raises(MalformedError, match="sent no whole XML"):

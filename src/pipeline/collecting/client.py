@@ -47,7 +47,7 @@ class Patience:
     attempts: Annotated[int, Field(ge=1)] = 5  #: requests for one answer, while the source is overloaded or faulty
     backoff_s: Annotated[float, Field(ge=0, le=60)] = 1.0  #: first wait between them; doubled each time, with jitter
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0  #: for one request
-    max_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0  #: size of one answer, unpacked
+    max_mb: Annotated[float, Field(gt=0, le=1000)] = 20.0  #: size of one answer, unpacked
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Client:
     patience: Patience
     version: str
     clock: Clock = field(default_factory=Clock)
-    trouble: dict[str, SourceFault] = field(default_factory=dict)  #: of requests that are being tried again, by source
+    _trouble: dict[tuple[str, str], SourceFault] = field(default_factory=dict)  #: (source, address) being tried again
     _paces: dict[str, _Pace] = field(default_factory=dict)
     _open: httpx.AsyncClient = field(init=False)
 
@@ -132,25 +132,35 @@ class Client:
 
         No attempt starts that would have to wait beyond ``deadline``, a time of the clock. Raises ``SourceFault``.
         """
-        faults = 0
+        key, faults = (source.name, address(request)), 0
         while True:
             try:
                 found = await self._attempt(source, request, deadline)
+            except SourceFault:  # its pace leaves no time for an attempt; faults are why one more was needed
+                if key in self._trouble:
+                    raise self._trouble.pop(key) from None
+                raise
             except _AttemptError as fault:
                 faults += 1
                 wait = wait_s(self.patience.backoff_s, faults, fault.wait_s)
                 told = f"{fault}; {faults} attempts" if faults > 1 else str(fault)
+                self._trouble.pop(key, None)
                 if not fault.can_get_better or faults >= self.patience.attempts:
                     raise SourceFault(fault.stop, told) from fault
                 if self.clock.now() + wait >= deadline:
                     late = f"{told}; to wait {wait:.0f} s more would pass the budget"
                     raise SourceFault(fault.stop, late) from fault
                 log.debug("%s: %s; again in %.1f s", source.name, fault, wait)
-                self.trouble[source.name] = SourceFault(fault.stop, f"{told}; then time was up")
+                self._trouble[key] = SourceFault(fault.stop, f"{told}; then time was up")
                 await self.clock.sleep(wait)
             else:
-                self.trouble.pop(source.name, None)
+                self._trouble.pop(key, None)
                 return found
+
+    def trouble_of(self, source: SourceSettings) -> SourceFault | None:
+        """Return, once, what a source's requests had met that were cancelled while they were tried again."""
+        met = [self._trouble.pop(key) for key in list(self._trouble) if key[0] == source.name]
+        return met[-1] if met else None
 
     async def _attempt(self, source: SourceSettings, request: Request, deadline: float) -> tuple[Response, Page]:
         import httpx
@@ -168,7 +178,10 @@ class Client:
             is_final = isinstance(error, TooBigError)
             reason = f"sent {error}" + (" (sources.patience.max_mb)" if is_final else "")
             raise _AttemptError(Stop.MALFORMED, reason, can_get_better=not is_final) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except httpx.InvalidURL as error:
+            reason = f"the address cannot be asked: {first_line(error)}"
+            raise _AttemptError(Stop.REFUSED, reason, can_get_better=False) from None
+        except httpx.HTTPError as error:
             reason = f"the connection failed: {_blotted(first_line(error).encode(), secrets).decode()}"
             raise _AttemptError(Stop.UNREACHABLE, reason, can_get_better=True) from None
         pace.heed(headers)
@@ -201,7 +214,7 @@ class Client:
                     return answer.status_code, answer.headers, _blotted(body, secrets)
                 target = url.join(answer.headers["location"])
             if not _is_same_place(url, target):
-                place = f"{target.scheme}://{target.netloc.decode()}"
+                place = _blotted(f"{target.scheme}://{target.netloc.decode()}".encode(), secrets).decode()
                 raise _AttemptError(Stop.REFUSED, f"redirected elsewhere, to {place}", can_get_better=False)
             url = target
         raise _AttemptError(Stop.REFUSED, f"redirected more than {_MOST_REDIRECTS} times", can_get_better=False)

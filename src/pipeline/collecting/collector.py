@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pipeline.collecting.client import Client, address, missing_keys, page_of
@@ -35,8 +35,7 @@ def replay(walk: Walk, responses: Responses) -> Walk:
 
 def kept_report(walk: Walk, responses: Responses) -> Report | None:
     """Return what became of a walk that has ended, in this process or an earlier one."""
-    known = responses.fact(f"report/{walk.name}")
-    return None if known is None else Report.of_fact(known)
+    return responses.report(walk.name)
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Collector:
             is_gap = stop == Stop.MALFORMED and walk.papers
             walk.stop, walk.detail = Stop.PARTIAL if is_gap else stop, detail
         report = walk.report(asyncio.get_running_loop().time() - started)
-        self.responses.set_fact(f"report/{walk.name}", asdict(report))
+        self.responses.set_report(walk.name, report)
         return report
 
     async def _pages(self, walk: Walk, deadline: float) -> None:
@@ -117,8 +116,7 @@ async def outcome(
         async with asyncio.timeout_at(deadline):
             await ask()
     except TimeoutError:
-        trouble = client.trouble.pop(source.name, None)
-        if trouble is not None:  # faults took the time
+        if (trouble := client.trouble_of(source)) is not None:  # faults took the time
             return trouble.stop, first_line(trouble)
         return (Stop.BUDGET, "") if n_answers() else (Stop.UNREACHABLE, "no answer within the budget")
     except SourceFault as fault:

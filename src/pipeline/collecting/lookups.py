@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipeline.collecting.client import Client, address
 from pipeline.collecting.collector import outcome, read_kept, together
@@ -13,7 +14,7 @@ from pipeline.collecting.responses import Responses
 from pipeline.progress import progress
 from pipeline.sources import Page, Request, SourceSettings
 
-_MOST_FAULTS = 5  # then the next ones would fail as well
+_MOST_FAULTS = 5  # in a row; then the next ones would fail as well
 
 
 def batches(items: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -45,46 +46,68 @@ class Lookups:
 async def ask(lookups: Lookups, client: Client, responses: Responses, budget_s: float) -> Report:
     """Ask what is not kept yet, and return what became of it; ``records`` is left to who reads the answers."""
     loop = asyncio.get_running_loop()
-    started, deadline = loop.time(), loop.time() + budget_s
-    waiting, faults = iter(lookups.requests), list[SourceFault]()
-
-    async def ask_all() -> None:
-        with progress(len(lookups.requests), lookups.name) as step:
-
-            async def work() -> None:
-                for request in waiting:
-                    if responses.get(lookups.walk, address(request)) is None:
-                        await _look_up(lookups, request, client, responses, deadline, faults)
-                    step(1)
-                    if len(faults) >= _MOST_FAULTS:
-                        return
-
-            await together(work() for _ in range(lookups.source.concurrency))
-
-    def n_kept() -> int:
-        return sum(responses.get(lookups.walk, address(request)) is not None for request in lookups.requests)
-
-    stop, detail = await outcome(lookups.source, ask_all, deadline, client, n_kept)
-    if faults:
-        n_left = sum(1 for _ in waiting)
+    started = loop.time()
+    asking = _Asking(lookups, client, responses, started + budget_s)
+    stop, detail = await outcome(lookups.source, asking.all, asking.deadline, client, asking.n_kept)
+    if failed := asking.failed:
+        responses.set_fact(asking.fact, sorted(asking.failed_before | failed.keys()))
+        n_left, last = sum(1 for _ in asking.waiting), list(failed.values())[-1]
         not_asked = f", {n_left} were not asked" if n_left else ""
-        stop, detail = faults[-1].stop, f"{len(faults)} look-ups failed{not_asked}: {faults[-1]}"
+        stop, detail = last.stop, f"{len(failed)} look-ups failed{not_asked}: {last}"
     declared = len(lookups.requests)
-    return Report("", lookups.name, stop, detail, n_kept(), 0, declared, round(loop.time() - started, 2))
+    return Report("", lookups.name, stop, detail, asking.n_kept(), 0, declared, round(loop.time() - started, 2))
 
 
-async def _look_up(  # noqa: PLR0913, PLR0917 (one step of ``ask``)
-    lookups: Lookups,
-    request: Request,
-    client: Client,
-    responses: Responses,
-    deadline: float,
-    faults: list[SourceFault],
-) -> None:
-    try:
-        response, _ = await client.fetch(lookups.source, request, deadline)
-        responses.add(lookups.walk, address(request), response)
-    except SourceFault as fault:
-        if fault.stop == Stop.BUDGET:  # its pace leaves no time for more
-            raise
-        faults.append(fault)
+@dataclass
+class _Asking:
+    """Look-ups under way. Those that failed in an earlier run come last, so that they hold up no others for ever."""
+
+    lookups: Lookups
+    client: Client
+    responses: Responses
+    deadline: float
+    failed: dict[str, SourceFault] = field(default_factory=dict)  #: by address
+    in_a_row: int = 0
+
+    @property
+    def fact(self) -> str:
+        """The name under which the addresses are kept that failed."""
+        return f"failed/{self.lookups.walk}"
+
+    @cached_property
+    def failed_before(self) -> set[str]:
+        return set(self.responses.fact(self.fact) or ())
+
+    @cached_property
+    def waiting(self) -> Iterator[Request]:
+        return iter(sorted(self.lookups.requests, key=lambda request: address(request) in self.failed_before))
+
+    def is_kept(self, request: Request) -> bool:
+        return self.responses.get(self.lookups.walk, address(request)) is not None
+
+    def n_kept(self) -> int:
+        return sum(map(self.is_kept, self.lookups.requests))
+
+    async def all(self) -> None:
+        with progress(len(self.lookups.requests), self.lookups.name) as step:
+            await together(self._work(step) for _ in range(self.lookups.source.concurrency))
+
+    async def _work(self, step: Callable[[int], object]) -> None:
+        for request in self.waiting:
+            if not self.is_kept(request):
+                await self._look_up(request)
+            step(1)
+            if self.in_a_row >= _MOST_FAULTS:
+                return
+
+    async def _look_up(self, request: Request) -> None:
+        try:
+            response, _ = await self.client.fetch(self.lookups.source, request, self.deadline)
+        except SourceFault as fault:
+            if fault.stop == Stop.BUDGET:  # its pace leaves no time for more
+                raise
+            self.failed[address(request)] = fault
+            self.in_a_row += 1
+        else:
+            self.responses.add(self.lookups.walk, address(request), response)
+            self.in_a_row = 0

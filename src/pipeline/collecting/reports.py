@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 
 class Stop(StrEnum):
@@ -49,8 +47,3 @@ class Report:
     records: int = 0
     declared: int | None = None  #: records that the source says it has
     seconds: float = 0.0
-
-    @classmethod
-    def of_fact(cls, kept: Mapping[str, Any]) -> Report:
-        """Return a report as it was kept, where its stop is a plain text."""
-        return cls(**{**kept, "stop": Stop(kept["stop"])})

@@ -12,11 +12,14 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
+from pydantic import TypeAdapter
+
+from pipeline.collecting.reports import Report
+from pipeline.errors import UserError, first_line
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS responses (
@@ -67,6 +70,12 @@ class Responses:
             ).fetchone()
             return None if row is None else Response(row[0], row[1], zlib.decompress(row[2]))
 
+    def count(self, walk: str) -> int:
+        """Return how many answers of a walk are kept."""
+        with self._told():
+            row = self._connection.execute("SELECT count(*) FROM responses WHERE walk = ?", (walk,)).fetchone()
+            return int(row[0])
+
     def add(self, walk: str, key: str, response: Response) -> None:
         """Keep an answer; it is on disk when this returns."""
         row = (walk, key, response.request, response.status, zlib.compress(response.body))
@@ -94,9 +103,31 @@ class Responses:
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False))
             )
 
+    def report(self, walk: str) -> Report | None:
+        """Return what became of a walk or of look-ups, None where it is not known."""
+        return next(iter(self.reports(walk)), None)
+
+    def reports(self, prefix: str) -> list[Report]:
+        """Return the reports of all walks whose name starts like this."""
+        facts = self.facts(f"report/{prefix}")
+        with self._told():
+            return TypeAdapter(list[Report]).validate_python(list(facts.values()))
+
+    def set_report(self, walk: str, report: Report) -> None:
+        """Keep what became of a walk or of look-ups."""
+        self.set_fact(f"report/{walk}", asdict(report))
+
+    def forget_reports(self, prefix: str) -> None:
+        """Drop the reports of all walks whose name starts like this."""
+        self.forget_facts(f"report/{prefix}")
+
     def unfinished(self) -> UserError:
         """Return the error for a collection that was stopped, where only a finished one will do."""
         return UserError(f"{self.path.parent}: not collected to the end; run it again without sources.mode=replay")
+
+    def incomplete(self, what: str) -> UserError:
+        """Return the error for answers that were here and are gone."""
+        return UserError(f"{self.path}: {what} are gone; take an undamaged copy, or collect into a new snapshot")
 
     def forget_facts(self, prefix: str) -> None:
         """Drop every fact whose name starts like this."""
@@ -118,8 +149,10 @@ class Responses:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, zlib.error, json.JSONDecodeError) as error:
+        except sqlite3.OperationalError as error:
+            raise UserError(f"{self.path}: {error}; is there room on the disk, and may it be written to?") from error
+        except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
             raise self._fault(error) from error
 
     def _fault(self, error: Exception) -> UserError:
-        return UserError(f"{self.path}: {error}; expected the recorded responses of a snapshot")
+        return UserError(f"{self.path}: {first_line(error)}; expected the recorded responses of a snapshot")

@@ -63,15 +63,13 @@ class Walk:
             if self._is_full(page):
                 return
             request = page.following
-        if self.received < min(self.declared or 0, self.limits.records):
+        if self.received < (self.declared or 0):
             self.stop, self.detail = Stop.SHORT, f"declared {self.declared} records, gave {self.received}"
-        elif self.received < (self.declared or 0):
-            self.stop = Stop.CAP
 
     def _is_full(self, page: Page) -> bool:
         n = len(self.papers)
         if n >= self.limits.records:
-            is_more = page.following is not None or n > self.limits.records or (self.declared or 0) > n
+            is_more = page.following is not None or n > self.limits.records or (self.declared or 0) > self.received
             self.stop = Stop.CAP if is_more else Stop.DONE
             del self.papers[self.limits.records :]
             return True

@@ -132,6 +132,7 @@ _CHOICES: dict[str, Callable[[Sequence[Paper]], Paper]] = {
     "authors": _not_cut,
     "citation_count": _most_cited,
     "is_open_access": _open,
+    "pdf_url": _with_pdf,
     "pdf_available": _with_pdf,
 }
 

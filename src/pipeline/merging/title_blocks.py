@@ -13,6 +13,7 @@ from pipeline.merging.same_paper import Traits
 from pipeline.merging.title_keys import TitleKey, differ_by_a_slip, holes
 
 Pair = tuple[int, int]
+_MOST_WORDS = 100  # longer "titles" are none, and comparing them but for one word takes the square of the time
 
 
 def title_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
@@ -36,7 +37,9 @@ def slip_pairs(traits: Sequence[Traits]) -> Iterator[Pair]:
     """Yield pairs whose titles differ by a slip."""
     titled: dict[TitleKey, list[int]] = defaultdict(list)
     for i, of_one in enumerate(traits):
-        if of_one.title is not None and not of_one.title.is_weak and of_one.author and of_one.year:
+        if of_one.title is None or len(of_one.title.content) > _MOST_WORDS:
+            continue
+        if not of_one.title.is_weak and of_one.author and of_one.year:
             titled[of_one.title].append(i)
     for title, other in _slips(list(titled)):
         yield from product(titled[title], titled[other])

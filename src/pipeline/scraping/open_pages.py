@@ -89,7 +89,7 @@ async def _read(scraper: Scraper, place: str, faults: Counter[str]) -> Response 
     except Exception:  # whatever it is, the other pages are read
         log.exception("%s: a fault of litgrade, not of the page", place)
         return None
-    return Response(place, _READ, json.dumps(asdict(scraped), ensure_ascii=False).encode())
+    return Response(place, _READ, json.dumps(asdict(scraped), ensure_ascii=False).encode("utf-8", "ignore"))
 
 
 def complete_from_pages(papers: Sequence[Paper], responses: Responses) -> tuple[Paper, ...]:

@@ -13,7 +13,7 @@ import logging
 import multiprocessing
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +97,8 @@ class Scraper:
         """Fetch a document and read it; ``ScrapeError`` where that is refused or fails."""
         async with self._gate:
             try:
-                async with self._hosts[_checked(url).raw_host], asyncio.timeout(self.settings.timeout_s):
-                    final_url, response, body = await self._fetch(url)
+                async with asyncio.timeout(self.settings.timeout_s) as limit:
+                    final_url, response, body = await self._fetch(url, limit)
                     kind = _kind(body, _media_type(response))
                     found = await self._read(kind, body, str(final_url), response.charset_encoding)
             except TimeoutError:
@@ -107,18 +107,29 @@ class Scraper:
                 raise PassingError(f"the connection failed ({type(error).__name__})") from None
         return Scraped(str(final_url), kind, len(body), hashlib.sha256(body).hexdigest(), found)
 
-    async def _fetch(self, url: str) -> tuple[httpx.URL, httpx.Response, bytes]:
+    async def _fetch(self, url: str, limit: asyncio.Timeout) -> tuple[httpx.URL, httpx.Response, bytes]:
         """Return where the redirects end, the answer there and its body."""
         target = _checked(url)
         for _ in range(_REDIRECTS + 1):
-            response = await self._ask(target)
-            try:
-                if not response.has_redirect_location:
-                    return target, response, await _body(response, self.settings.max_mb)
-                target = _checked(response.headers["Location"], target)
-            finally:
-                await response.aclose()
+            async with self._turn(target.raw_host, limit):
+                response = await self._ask(target)
+                try:
+                    if not response.has_redirect_location:
+                        return target, response, await _body(response, self.settings.max_mb)
+                    target = _checked(response.headers["Location"], target)
+                finally:
+                    await response.aclose()
         raise ScrapeError(f"redirects more than {_REDIRECTS} times")
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, host: bytes, limit: asyncio.Timeout) -> AsyncIterator[None]:
+        """Wait until no other document of a host is under way, which takes none of the time of this one."""
+        clock = asyncio.get_running_loop().time
+        left = (limit.when() or 0.0) - clock()
+        limit.reschedule(None)
+        async with self._hosts[host]:
+            limit.reschedule(clock() + left)
+            yield
 
     async def _ask(self, url: httpx.URL) -> httpx.Response:
         """Ask the host at an address that was checked; its name goes into the header and the TLS handshake alone."""

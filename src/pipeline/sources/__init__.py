@@ -10,8 +10,9 @@ import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.papers import Paper, Query
@@ -50,11 +51,20 @@ class Page:
 class Credential:
     """A key or a contact address: where its value is found, and where it goes."""
 
-    env: tuple[str, ...]  #: environment variables; the first that is set counts
-    header: str | None = None
+    env: Annotated[tuple[str, ...], Field(min_length=1)]  #: environment variables; the first that is set counts
+    header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] | None = None
     param: str | None = None
     prefix: str = ""  #: before the value, such as ``Bearer``
     required: bool = False  #: without it the source is skipped
+
+
+def _checked_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port, (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise ValueError(f"{url}: {error}; expected an address such as https://api.example.org") from error
+    return url
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -64,7 +74,7 @@ class SourceSettings:
     name: str
     kind: Literal["preprints", "open catalogue", "curated database", "by DOI"]
     gives: str  #: which of the fields, in words
-    base_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#\[\]]+")]
+    base_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#\[\]]+"), AfterValidator(_checked_address)]
     page_size: Annotated[int, Field(ge=1)] = 100  #: records on a page, where a request says how many
     interval_s: Annotated[float, Field(ge=0)]  #: least time between the starts of two requests, on average
     burst: Annotated[int, Field(ge=1)] = 1  #: requests that may come faster, once
@@ -76,6 +86,11 @@ class SourceSettings:
     def pace(self) -> str:
         """Whose pace is kept."""
         return self.host or self.name
+
+    @property
+    def root(self) -> str:
+        """What paths are joined to."""
+        return self.base_url.rstrip("/")
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map an answer of status 200; raise ``MalformedError`` or ``RefusedError`` for what is no answer."""
@@ -98,7 +113,7 @@ class SearchedSource(SourceSettings):
     """A source that can be asked for papers on a query."""
 
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:
-        """Return the first request for a query made on this day, of which at most ``limit`` records are wanted."""
+        """Return the first request for a query made on this day; no page need be larger than ``limit`` records."""
         raise NotImplementedError
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+from typing import Annotated
 from xml.etree.ElementTree import Element  # types only: defusedxml parses
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
@@ -27,9 +29,11 @@ _DEEPEST = 30_000  # a search that goes further is an error 400
 class Source(SearchedSource):
     """Preprints with their own DOI, which the feed does not hold; the DOI in the feed is that of the article."""
 
+    page_size: Annotated[int, Field(ge=1, le=2000)]
+
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)
         """Return the first request: any of the query's words, the most relevant records first."""
-        return self._request("all:" + any_of(query, joined_by=" OR all:"), 0, limit)
+        return self._request("all:" + any_of(query, joined_by=" OR all:"), 0, min(self.page_size, limit))
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a feed; an empty one where the total promises more is malformed."""
@@ -38,16 +42,15 @@ class Source(SearchedSource):
         start, total = int(request.params["start"]), whole_number(feed.findtext(f"{_OPENSEARCH}totalResults"))
         check_not_empty(len(entries), start, total)
         papers = newest(self._paper(entry) for entry in entries)
-        seen, wanted = start + len(entries), request.state - len(papers)
+        seen, size = start + len(entries), int(request.params["max_results"])
         is_last = not entries or (total is not None and seen >= total) or seen >= _DEEPEST
-        following = None if is_last or wanted <= 0 else self._request(request.params["search_query"], seen, wanted)
+        following = None if is_last else self._request(request.params["search_query"], seen, size)
         return Page(papers, following, declared=total, received=len(entries))
 
-    def _request(self, search: str, start: int, wanted: int) -> Request:
-        size = min(self.page_size, wanted, _DEEPEST - start)
+    def _request(self, search: str, start: int, size: int) -> Request:
         order = {"sortBy": "relevance", "sortOrder": "descending"}  # unsorted pages may overlap
-        params = {"search_query": search, "start": str(start), "max_results": str(size)} | order
-        return Request(self.base_url, params, state=wanted)
+        params = {"search_query": search, "start": str(start), "max_results": str(min(size, _DEEPEST - start))} | order
+        return Request(self.base_url, params)
 
     def _paper(self, entry: Element) -> tuple[int, Paper] | None:
         """Return the version of an entry and its paper."""

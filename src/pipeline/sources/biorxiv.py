@@ -41,7 +41,6 @@ _HEADING = re.compile(
 class _Walk:
     query: Query
     interval: str
-    limit: int
     cursor: int = 0  # the number of the next record
     found: frozenset[tuple[str, str | None]] = frozenset()  # ids and dates of what was kept
     page_before: tuple[str, ...] = ()  # its DOIs and versions
@@ -53,9 +52,9 @@ class Source(SearchedSource):
 
     server: Literal["biorxiv", "medrxiv"]
 
-    def search(self, query: Query, day: datetime.date, limit: int) -> Request:
-        """Return the first request for the postings of the 30 days before; ``limit`` counts what the query keeps."""
-        return self._request(_Walk(query, f"{day - datetime.timedelta(days=_DAYS)}/{day}", limit))
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (the server sizes pages)
+        """Return the first request for the postings of the 30 days before."""
+        return self._request(_Walk(query, f"{day - datetime.timedelta(days=_DAYS)}/{day}"))
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map the records that mention the query; a page may hold none of them in the middle of a walk."""
@@ -72,7 +71,7 @@ class Source(SearchedSource):
         return Page(papers, following, declared=total, received=len(records))
 
     def _request(self, walk: _Walk) -> Request:
-        url = f"{self.base_url.rstrip('/')}/details/{self.server}/{walk.interval}/{walk.cursor}/json"
+        url = f"{self.root}/details/{self.server}/{walk.interval}/{walk.cursor}/json"
         return Request(url, state=walk)
 
     def _is_wanted(self, paper: Paper, walk: _Walk) -> bool:
@@ -84,7 +83,7 @@ class Source(SearchedSource):
         received = len(walk.page_before)
         cursor = walk.cursor + received  # the size of a page is the server's choice, and changes
         found = walk.found | {(paper.paper_id, paper.publication_date) for paper in papers}
-        is_last = not received or (total is not None and cursor >= total) or len(found) >= walk.limit
+        is_last = not received or (total is not None and cursor >= total)
         has_words = search_words(walk.query) or search_phrases(walk.query)  # else nothing can mention the query
         return (
             None if is_last or not has_words else self._request(dataclasses.replace(walk, cursor=cursor, found=found))

@@ -33,6 +33,7 @@ _NOTICES = {
     "retraction": "retraction",
     "withdrawal": "retraction",
 }
+_TAKEN_BACK = {"removal", "retraction", "withdrawal"}  #: what becomes of a work; after a partial one it still stands
 # The date of the DOI's registration ("created") is none of publication: a backfile comes decades later.
 _DATES = ("issued", "published", "published-print", "published-online", "posted", "approved")
 _RETRACTED = re.compile(r"\[?retract(?:ed|ion)(?: article| note| notice)?\]?\s*:|\[retracted\]", re.IGNORECASE)
@@ -60,7 +61,7 @@ class Source(SearchedSource, SourceByDoi):
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (works of any date)
         """Return the first page of works that share words with the query, the nearest first."""
         words = " ".join([*search_words(query), *search_phrases(query)]) or query.text
-        return _at(Request(self.base_url, {"query.bibliographic": words}), 0, min(self.page_size, limit), limit)
+        return _at(Request(self.base_url, {"query.bibliographic": words}), 0, min(self.page_size, limit))
 
     def lookup(self, dois: Sequence[str]) -> Request:
         """Return one request for these DOIs."""
@@ -81,23 +82,22 @@ class Source(SearchedSource, SourceByDoi):
             raise MalformedError(f"sent no works but {shown(body)}")
         papers = newest(_paper(self.name, work) for work in objects(records))
         total = whole_number(message.get("total-results"))
-        return Page(papers, _following(request, len(records), len(papers), total or 0), total, len(records))
+        return Page(papers, _following(request, len(records), total or 0), total, len(records))
 
 
-def _at(request: Request, start: int, rows: int, wanted: int) -> Request:
-    rows = min(rows, _REACH - start)
-    params = {**request.params, "rows": str(rows), "offset": str(start)}
-    return dataclasses.replace(request, params=params, state=(start, wanted))
+def _at(request: Request, start: int, rows: int) -> Request:
+    params = {**request.params, "rows": str(min(rows, _REACH - start)), "offset": str(start)}
+    return dataclasses.replace(request, params=params)
 
 
-def _following(request: Request, n_records: int, n_papers: int, total: int) -> Request | None:
-    """Return the next page of a walk; a page may be short in the middle of it, an empty one is its end."""
-    if not request.state:
+def _following(request: Request, n_records: int, total: int) -> Request | None:
+    """Return the next page of a search; a page may be short in the middle of it, an empty one is its end."""
+    if "offset" not in request.params:
         return None
-    start, wanted = request.state[0] + n_records, request.state[1] - n_papers
-    if not n_records or wanted <= 0 or start >= min(total, _REACH):
+    start = int(request.params["offset"]) + n_records
+    if not n_records or start >= min(total, _REACH):
         return None
-    return _at(request, start, int(request.params["rows"]), wanted)
+    return _at(request, start, int(request.params["rows"]))
 
 
 def _paper(source: str, work: Mapping[str, Any]) -> tuple[int, Paper] | None:
@@ -155,8 +155,8 @@ def _document_type(work: Mapping[str, Any], title: str) -> str | None:
         for update in objects(work.get("update-to"))
         if normalize_doi(update.get("DOI")) != own
     ]
-    fate = [str(update).replace("_", "-") for update in values_of(work.get("updated-by"), "type")]
-    if "retraction" in [*notices, *fate] or _RETRACTED.match(title):
+    fates = _TAKEN_BACK.intersection(map(str, values_of(work.get("updated-by"), "type")))
+    if "retraction" in notices or fates or _RETRACTED.match(title):
         return "retraction"
     if "erratum" in notices:
         return "erratum"

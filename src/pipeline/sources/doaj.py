@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
@@ -20,18 +21,19 @@ from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
 _MOST_RECORDS = 1000  # beyond them is HTTP 400, whatever the last page is said to be
-_MOST_A_PAGE = 100  # larger pages are cut without a word
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Source(SearchedSource):
     """DOAJ. The search is a part of the path; all that it finds is open access."""
 
+    page_size: Annotated[int, Field(ge=1, le=100)]
+
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (it knows no day)
         """Return the search for any of the query's words, best first."""
-        size = min(self.page_size, limit, _MOST_A_PAGE)
-        url = f"{self.base_url}/{quote(any_of(query), safe='')}"
-        return Request(url, {"page": "1", "pageSize": str(size)}, state=(0, limit))
+        size = min(self.page_size, limit)
+        url = f"{self.root}/{quote(any_of(query), safe='')}"
+        return Request(url, {"page": "1", "pageSize": str(size)})
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a page of a search, or a single article."""

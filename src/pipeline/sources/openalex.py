@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -38,6 +37,7 @@ _DOCUMENT_TYPES = {
     "retraction": "retraction",
 }
 _NO_PAPERS = {"paratext", "peer-review", "supplementary-materials", "grant"}
+_NO_IMPACT = 1e6  # nor is infinity, nor NaN
 _VENUES = "/sources"
 _MOST_VENUES = 100  # a page
 
@@ -53,7 +53,7 @@ class Source(SearchedSource):
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (works of any date)
         """Return the first page of works with any of the query's words and keywords, the nearest first."""
         params = {"search": any_of(query), "per-page": str(min(self.page_size, limit)), "cursor": "*"}
-        return Request(f"{self.base_url}/works", params, state=(0, limit))
+        return Request(f"{self.root}/works", params, state=0)
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a list of works, or a single one; an answer about venues is checked, it holds no papers."""
@@ -68,7 +68,7 @@ class Source(SearchedSource):
             raise MalformedError(f"sent no works but {shown(body)}")
         papers = known(_paper(self.name, work) for work in objects(records))
         meta = mapping(answer.get("meta"))
-        following = self._following(request, meta, len(records), len(papers))
+        following = _following(request, meta, len(records))
         return Page(papers, following, whole_number(meta.get("count")), len(records))
 
     def retries(self, status: int, headers: Mapping[str, str], body: bytes) -> bool | None:  # noqa: ARG002 (headers tell)
@@ -84,7 +84,7 @@ class Source(SearchedSource):
             "select": "id,issn,issn_l,summary_stats",
             "per-page": str(_MOST_VENUES),
         }
-        return Request(f"{self.base_url}{_VENUES}", params)
+        return Request(f"{self.root}{_VENUES}", params)
 
     def read_venues(self, body: bytes) -> dict[str, float]:
         """Return ISSN -> citations of a year per work of the two years before it, for every ISSN of the venues."""
@@ -94,21 +94,22 @@ class Source(SearchedSource):
         impacts: dict[str, float] = {}
         for venue in objects(venues):
             impact = mapping(venue.get("summary_stats")).get("2yr_mean_citedness")
-            if isinstance(impact, int | float) and not isinstance(impact, bool) and math.isfinite(impact):
+            if isinstance(impact, int | float) and not isinstance(impact, bool) and 0 <= impact < _NO_IMPACT:
                 issns = map(normalize_issn, [venue.get("issn_l"), *listing(venue.get("issn"))])
                 impacts = {**{issn: float(impact) for issn in issns if issn}, **impacts}
         return impacts
 
-    def _following(self, request: Request, meta: Mapping[str, Any], n_records: int, n_papers: int) -> Request | None:
-        cursor, count = meta.get("next_cursor"), whole_number(meta.get("count"))
-        if not request.state or not isinstance(cursor, str):
-            return None
-        seen, wanted = request.state[0] + n_records, request.state[1] - n_papers
-        if wanted <= 0 or count is None or seen >= count:
-            return None
-        check_not_empty(n_records, seen, count)
-        params = {**request.params, "cursor": cursor, "per-page": str(min(self.page_size, wanted))}
-        return dataclasses.replace(request, params=params, state=(seen, wanted))
+
+def _following(request: Request, meta: Mapping[str, Any], n_records: int) -> Request | None:
+    """Return the next page of a search, whose state is how many records came before."""
+    cursor, count = meta.get("next_cursor"), whole_number(meta.get("count"))
+    if request.state is None or not isinstance(cursor, str):
+        return None
+    seen = request.state + n_records
+    if count is None or seen >= count:
+        return None
+    check_not_empty(n_records, seen, count)
+    return dataclasses.replace(request, params={**request.params, "cursor": cursor}, state=seen)
 
 
 def _paper(source: str, work: Mapping[str, Any]) -> Paper | None:

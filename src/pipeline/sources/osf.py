@@ -9,8 +9,9 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
@@ -25,7 +26,7 @@ from pipeline.sources import STRICT, MalformedError, Page, Request, SearchedSour
 
 _PROVIDERS = {"psyarxiv": "PsyArXiv", "socarxiv": "SocArXiv", "edarxiv": "EdArXiv"}
 _MOST_WORDS = 4  # of a query; without a token there are 100 requests an hour
-_LONGEST_WAIT_S = 60
+_LONGEST_WAIT_S = 7  # about what the attempts of one request take
 _VERSIONED = re.compile(r"(\w+?)(?:_v(\d+))?", re.ASCII)
 _THROTTLED = re.compile(rb"available in (\d{1,9}) second")
 
@@ -34,7 +35,6 @@ _THROTTLED = re.compile(rb"available in (\d{1,9}) second")
 class _Walk:
     query: Query
     words: tuple[str, ...]  # the one that is asked, then those that are left
-    limit: int
     page: int = 1
     page_before: tuple[str, ...] = ()  # the ids on it
     found: frozenset[tuple[str, str | None]] = frozenset()  # ids and dates of what was kept
@@ -44,11 +44,13 @@ class _Walk:
 class Source(SearchedSource):
     """One of the servers; withdrawn preprints are left out."""
 
+    page_size: Annotated[int, Field(ge=1, le=100)]
+
     provider: Literal["psyarxiv", "socarxiv", "edarxiv"]
 
-    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)
-        """Return the first request, for the longest word in a title; ``limit`` counts what the query keeps."""
-        return self._request(_Walk(query, _telling_words(query), limit))
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (few match a word)
+        """Return the first request, for the longest word in a title."""
+        return self._request(_Walk(query, _telling_words(query)))
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map the preprints that mention the query; a page may hold none of them in the middle of a walk.
@@ -104,7 +106,7 @@ class Source(SearchedSource):
             later = dataclasses.replace(walk, page=walk.page + 1, found=found)
         else:
             later = dataclasses.replace(walk, words=walk.words[1:], page=1, page_before=(), found=found)
-        return self._request(later) if later.words and len(found) < walk.limit else None
+        return self._request(later) if later.words else None
 
     def _paper(self, record: Mapping[str, Any]) -> tuple[int, Paper] | None:
         """Return the version of a record and its paper; None for one that is withdrawn or has no name."""

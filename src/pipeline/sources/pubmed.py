@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
+from typing import Annotated
 from xml.etree.ElementTree import Element  # types only: defusedxml parses
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, whole_number
@@ -23,6 +25,7 @@ _DATABASE = {"db": "pubmed", "tool": "litgrade"}
 #: A record has several types: the first of these that is among them counts.
 _DOCUMENT_TYPES = {
     "Retraction of Publication": "retraction",
+    "Retracted Publication": "retraction",
     "Published Erratum": "erratum",
     "Preprint": "preprint",
     "Editorial": "editorial",
@@ -54,10 +57,12 @@ _E_NUMBER = re.compile(r"[A-Za-z]{0,6}\d{1,9}", re.ASCII)  # where pages would s
 class Source(SearchedSource):
     """Records of biomedicine with MeSH headings; the most relevant first, at most 9999 of a search."""
 
-    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (one search a query)
+    page_size: Annotated[int, Field(ge=1, le=200)]
+
+    def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (ids are short)
         """Return the search for any of the query's words in title or abstract."""
         term = any_of(query, joined_by="[tiab] OR ") + "[tiab]"  # without a field a word may be taken for a journal
-        how = {"retmode": "json", "retmax": str(min(limit, _MOST_IDS)), "sort": "relevance"}
+        how = {"retmode": "json", "retmax": str(_MOST_IDS), "sort": "relevance"}
         return Request(self._url("esearch"), _DATABASE | {"term": term} | how)
 
     def read(self, body: bytes, request: Request) -> Page:
@@ -65,7 +70,7 @@ class Source(SearchedSource):
         return self._found(body) if "term" in request.params else self._fetched(body, request)
 
     def _url(self, tool: str) -> str:
-        return f"{self.base_url.rstrip('/')}/{tool}.fcgi"
+        return f"{self.root}/{tool}.fcgi"
 
     def _found(self, body: bytes) -> Page:
         result = mapping(parse_object(body).get("esearchresult"))

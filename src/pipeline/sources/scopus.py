@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
@@ -46,13 +47,14 @@ class _Walk:
     """How far a walk has come; a page's size may change on the way, because Scopus counts in records."""
 
     start: int
-    limit: int
     page_size: int
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Source(SearchedSource):
     """Scopus. The view that tells most is asked first; ``page_size`` is that of the other."""
+
+    page_size: Annotated[int, Field(ge=1, le=200)]
 
     view: Literal["COMPLETE", "STANDARD"]
 
@@ -61,7 +63,7 @@ class Source(SearchedSource):
         asked = {"query": f"TITLE-ABS-KEY({any_of(query)})", "view": self.view, "sort": "relevancy"}
         asked["httpAccept"] = "application/json"
         size = _SMALL_PAGE if self.view == "COMPLETE" else self.page_size
-        return _at(Request(self.base_url, asked), _Walk(0, limit, size))
+        return _at(Request(self.base_url, asked), _Walk(0, min(size, limit)))
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a page of a search; its only entry may say that there are none."""
@@ -122,17 +124,17 @@ class Source(SearchedSource):
 
 def _at(request: Request, walk: _Walk) -> Request:
     """Return a request for the page that starts where the walk has come to."""
-    count = min(walk.page_size, walk.limit - walk.start, _MOST_RECORDS - walk.start)
+    count = min(walk.page_size, _MOST_RECORDS - walk.start)
     params = {**request.params, "start": str(walk.start), "count": str(count)}
     return dataclasses.replace(request, params=params, state=walk)
 
 
 def _following(request: Request, received: int, total: int) -> Request | None:
-    """Return the next page, unless the records, the wanted ones or those that can be reached end with this one."""
+    """Return the next page, unless the records, or those that can be reached, end with this one."""
     walk = request.state
     check_not_empty(received, walk.start, total)
     start = walk.start + received
-    if start >= min(total, walk.limit, _MOST_RECORDS):
+    if start >= min(total, _MOST_RECORDS):
         return None
     return _at(request, dataclasses.replace(walk, start=start))
 

@@ -60,7 +60,7 @@ class Source(SearchedSource):
             "offset": "0",
             "limit": str(min(self.page_size, limit)),
         }
-        return Request(f"{self.base_url}/paper/search", params, state=limit)
+        return Request(f"{self.root}/paper/search", params)
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map the papers of an answer: to a search, a match, a batch, for references, citations, or a single one."""
@@ -72,22 +72,22 @@ class Source(SearchedSource):
                 raise RefusedError(f"refused the request: {shown(body)}")
             raise MalformedError(f"sent no papers but {shown(body)}")
         papers = known(_paper(self.name, record) for record in objects(records))
-        following = self._following(request, answer, len(papers))
+        following = _following(request, answer)
         return Page(papers, following, whole_number(answer.get("total")), len(records))
 
-    def _following(self, request: Request, answer: Mapping[str, Any], n_papers: int) -> Request | None:
-        """Return the next page of a search; the total may promise more than can be reached."""
-        if not request.state:
-            return None
-        offset, following, total = int(request.params["offset"]), answer.get("next"), whole_number(answer.get("total"))
-        if not listing(answer.get("data")) and (following is not None or (total and not offset)):
-            raise MalformedError(f"sent an empty page at {offset} of {total}")
-        start, wanted = whole_number(following), request.state - n_papers
-        if start is None or wanted <= 0 or not offset < start < _REACHABLE:
-            return None
-        limit = min(self.page_size, wanted, _REACHABLE - start)
-        params = {**request.params, "offset": str(start), "limit": str(limit)}
-        return dataclasses.replace(request, params=params, state=wanted)
+
+def _following(request: Request, answer: Mapping[str, Any]) -> Request | None:
+    """Return the next page of a search; the total may promise more than can be reached."""
+    if "offset" not in request.params:
+        return None
+    offset, following, total = int(request.params["offset"]), answer.get("next"), whole_number(answer.get("total"))
+    if not listing(answer.get("data")) and (following is not None or (total and not offset)):
+        raise MalformedError(f"sent an empty page at {offset} of {total}")
+    start, size = whole_number(following), int(request.params["limit"])
+    if start is None or not offset < start < _REACHABLE:
+        return None
+    params = {**request.params, "offset": str(start), "limit": str(min(size, _REACHABLE - start))}
+    return dataclasses.replace(request, params=params)
 
 
 def _records(answer: Mapping[str, Any]) -> list[Any] | None:

@@ -28,7 +28,7 @@ class Source(SourceByDoi):
     def lookup(self, dois: Sequence[str]) -> Request:
         """Return the request for a DOI."""
         (doi,) = dois
-        return Request(f"{self.base_url}/{quote(doi)}")
+        return Request(f"{self.root}/{quote(doi)}")
 
     def read(self, body: bytes, request: Request) -> Page:  # noqa: ARG002 (there are no pages)
         """Map the object of a DOI, or the hits of a title search."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.cleaning import clean_names, clean_text, clean_texts, text_or_none, whole_number
@@ -18,7 +19,6 @@ from pipeline.records import known, record_id, type_among
 from pipeline.search_terms import any_of
 from pipeline.sources import STRICT, MalformedError, Page, RefusedError, Request, SearchedSource
 
-_MOST_A_PAGE = 50
 _DATABASE = "WOS"  # others count other citations
 #: A record has several types ("Article" and "Proceedings Paper"); the first one here is what it is.
 _TYPES = {
@@ -44,11 +44,13 @@ class Source(SearchedSource):
     Titles of older records are in capitals and stay so: names and formulas in them could not be set back.
     """
 
+    page_size: Annotated[int, Field(ge=1, le=50)]
+
     def search(self, query: Query, day: datetime.date, limit: int) -> Request:  # noqa: ARG002 (it knows no day)
         """Return the topic search for any of the query's words, best first."""
-        size = min(self.page_size, limit, _MOST_A_PAGE)
+        size = min(self.page_size, limit)
         asked = {"q": f"TS=({any_of(query)})", "db": _DATABASE, "sortField": "RS+D"}
-        return Request(self.base_url, {**asked, "limit": str(size), "page": "1"}, state=(0, limit))
+        return Request(self.base_url, {**asked, "limit": str(size), "page": "1"})
 
     def read(self, body: bytes, request: Request) -> Page:
         """Map a page of a search."""

@@ -156,7 +156,7 @@ def test_a_spent_budget_of_a_day_is_not_asked_again() -> None:
     assert (fault.stop, len(server.requests)) == (Stop.RATE_LIMITED, 1)
 
 
-SHORT_S = 0.8
+SHORT_S = 1.5
 WHAT_GOES_WRONG = {
     "server error": (fake.server_errors(), Stop.HTTP_ERROR, "HTTP 500: '500 Server Error"),
     "too many requests": (fake.too_many_requests(), Stop.RATE_LIMITED, "HTTP 429: '429 Too Many Requests"),
@@ -304,6 +304,15 @@ def test_a_redirect_on_the_same_host_is_followed_with_the_keys(
     assert len(page.papers) == 1
     assert response.request.endswith("/old?page=1")
     assert [asked.headers["X-Key"] for asked in server.asked] == ["key-12345"] * 2
+
+
+def test_a_key_in_the_name_of_another_host_is_not_told(
+    pages: Callable[..., PagesServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBERS_KEY", "key-12345")
+    reader = at(pages(moved("http://key-12345.example/")), credentials=(Credential(("NUMBERS_KEY",), param="k"),))
+    with pytest.raises(SourceFault, match=r"redirected elsewhere, to http://\*\*\*\.example"):
+        ask(reader, reader.search(QUERY, DAY, 10))
 
 
 def test_another_host_is_not_asked(pages: Callable[..., PagesServer], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -589,6 +598,27 @@ def test_retries_keep_the_pace(pages: Callable[..., PagesServer]) -> None:
     server, clock = pages(lambda path: numbers(1) if len(server.asked) == 3 else Reply(b"", status=503)), NoWaiting()
     assert all(gap >= 4.0 for gap in gaps(starts_of([at(server, interval_s=4.0)], clock, server)))
     assert len(server.asked) == 3
+
+
+def test_a_retry_that_the_pace_leaves_no_time_for_tells_of_the_fault(pages: Callable[..., PagesServer]) -> None:
+    clock, server = NoWaiting(), pages(Reply(b"Oops", status=500))
+    reader = at(server, interval_s=36.0)
+    with pytest.raises(SourceFault) as caught:
+        ask(reader, reader.search(QUERY, DAY, 10), clock=clock.clock, deadline=clock.time + 30)
+    assert (caught.value.stop, str(caught.value)) == (Stop.HTTP_ERROR, "HTTP 500: 'Oops'; then time was up")
+    assert len(server.asked) == 1
+
+
+def test_what_a_request_met_is_forgotten_once_it_is_told(pages: Callable[..., PagesServer]) -> None:
+    reader = at(pages(Reply(b"Oops", status=500)))
+
+    async def trouble_afterwards() -> SourceFault | None:
+        async with Client(quick(), "1") as client:
+            with pytest.raises(SourceFault, match="3 attempts"):
+                await client.fetch(reader, reader.search(QUERY, DAY, 10), FOREVER)
+            return client.trouble_of(reader)
+
+    assert asyncio.run(trouble_afterwards()) is None
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_whatever_fails_the_others_are_complete_and_all_ends_in_time(tmp_path: P
 def test_a_budget_that_is_spent_is_no_failure_and_keeps_what_came(responses: Responses) -> None:
     with FakeSources({"openalex": PAPERS["openalex"]}, faults={"openalex": [fake.hang().at(2, times=99)]}) as server:
         walk = walk_of("openalex", server, page_size=50)
-        (report,) = asyncio.run(collect_into([walk], responses, 1.5, timeout_s=30.0))
+        (report,) = asyncio.run(collect_into([walk], responses, 3.0, timeout_s=30.0))
         assert (report.stop, report.stop.is_failure) == (Stop.BUDGET, False)
         assert (report.pages, report.records, report.declared) == (2, 100, 130)
         assert replay(walk_of("openalex", server, page_size=50), responses).papers == walk.papers
@@ -125,7 +125,7 @@ def test_waiting_for_a_turn_counts_in_the_budget(tmp_path: Path) -> None:
     with FakeSources(PAPERS) as server:
         names = ("psyarxiv", "socarxiv", "edarxiv")
         walks = [walk_of(name, server, interval_s=60.0, burst=4) for name in names]
-        reports = collect(walks, tmp_path / "r.sqlite", 0.5)
+        reports = collect(walks, tmp_path / "r.sqlite", 20.0)
     assert len(server.requests) == 4
     assert [report.stop for report in reports] == [Stop.BUDGET] * 3
     assert sum(report.records for report in reports) > 0

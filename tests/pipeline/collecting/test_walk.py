@@ -87,11 +87,17 @@ def test_a_page_that_comes_again_is_named() -> None:
         (page(3, is_last=True, declared=9), Stop.CAP),
         (page(3, is_last=True, declared=3), Stop.DONE),
         (page(3, is_last=True), Stop.DONE),
+        (Page((paper(3),), None, declared=9, received=7), Stop.DONE),  # the others were filtered
     ],
 )
 def test_no_more_records_than_wanted_are_kept(last: Page, stop: Stop) -> None:
     walk = walked([page(1, 2), last], records=3)
     assert (ids(walk), walk.stop) == ([1, 2, 3], stop)
+
+
+def test_a_walk_that_a_source_ends_too_early_is_short_however_many_records_were_filtered() -> None:
+    walk = walked([Page((paper(1),), Request("http://x"), declared=90, received=40), page(is_last=True)], records=30)
+    assert (ids(walk), walk.stop, walk.detail) == ([1], Stop.SHORT, "declared 90 records, gave 40")
 
 
 def test_the_most_pages_end_a_walk() -> None:

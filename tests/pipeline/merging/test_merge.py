@@ -108,9 +108,11 @@ def test_the_larger_citation_count_wins_and_unknown_is_not_zero() -> None:
 
 
 def test_one_source_that_knows_it_is_open_is_enough() -> None:
-    closed = made(1, is_open_access=False, pdf_available=False, year=2020, abstract="It rains.")
-    (paper,) = merged(closed, made(2, is_open_access=True, pdf_available=True))
+    values = {"is_open_access": False, "pdf_available": False, "year": 2020, "abstract": "It rains."}
+    closed = made(1, pdf_url="https://publisher.example/a.pdf", **values)
+    (paper,) = merged(closed, made(2, is_open_access=True, pdf_available=True, pdf_url="https://open.example/a.pdf"))
     assert (paper.is_open_access, paper.pdf_available) == (True, True)
+    assert paper.pdf_url == "https://open.example/a.pdf"
     assert paper.provenance["is_open_access"] == "made:2"
     (still_closed,) = merged(closed, made(2))
     assert still_closed.is_open_access is False
@@ -369,6 +371,12 @@ def test_copies_with_missing_fields_become_one(data: st.DataObject, kind: str, s
     (paper,) = merge_papers(copies, settings)
     for name in set().union(*kept):
         assert getattr(paper, name) == values[name]
+
+
+def test_a_title_of_a_whole_book_takes_no_time() -> None:
+    title = " ".join("".join(chr(ord("a") + int(digit)) for digit in str(n)) for n in range(100_000))
+    of_one = {"title": title, "authors": ("Jane Doe",), "year": 2020}
+    assert len(merge_papers([made(1, **of_one), made(2, **of_one, doi="10.1000/a"), made(3)])) == 2
 
 
 @pytest.mark.parametrize("versions", ["join", "link"])

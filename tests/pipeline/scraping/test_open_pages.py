@@ -320,7 +320,7 @@ def test_when_the_time_is_up_what_was_read_is_kept(responses: Responses) -> None
     papers = [replace(OPEN, url="http://a"), replace(OPEN, url="http://b"), replace(OPEN, url="http://c")]
     report = told(scraper, papers, responses, budget_s=0.2)
     assert (report.stop, report.pages, report.declared) == (Stop.BUDGET, 1, 3)
-    assert report.seconds < 1
+    assert report.seconds < 5
     assert scraper.asked == ["http://a", "http://b"]
 
 

@@ -62,11 +62,6 @@ def test_a_walk_goes_on_over_pages_that_hold_nothing_wanted() -> None:
     assert page.following is not None
 
 
-def test_a_walk_ends_when_enough_is_kept() -> None:
-    assert read(answer(record("10.1101/1"), record("10.1101/2"), total=99), limit=2).following is None
-    assert read(answer(record("10.1101/1"), record("10.1101/2"), total=99), limit=3).following is not None
-
-
 @pytest.mark.parametrize("text", ["?!", "To be or not to be"])
 def test_a_query_without_telling_words_is_not_walked_for(text: str) -> None:
     page = read(answer(record(), total=4000), query=Query("q", text))

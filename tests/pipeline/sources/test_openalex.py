@@ -72,25 +72,22 @@ def test_a_walk_goes_on_with_the_next_cursor() -> None:
     assert following.params == {"search": "bees", "per-page": "2", "cursor": "Ab="}
 
 
-def test_the_last_page_asks_only_for_what_is_still_wanted() -> None:
-    following = walk_step(2, limit=3, count=9, next_cursor="Ab=").following
-    assert following is not None
-    assert following.params["per-page"] == "1"
+def test_no_page_is_larger_than_what_is_wanted() -> None:
+    assert source("openalex").search(Query("q", "bees"), DAY, 3).params["per-page"] == "3"
 
 
 @pytest.mark.parametrize(
-    ("n", "limit", "meta"),
+    ("n", "meta"),
     [
-        (2, 10, {"count": 9, "next_cursor": None}),
-        (2, 2, {"count": 9, "next_cursor": "Ab="}),
-        (2, 10, {"count": 2, "next_cursor": "Ab="}),
-        (0, 10, {"count": 0, "next_cursor": "Ab="}),
-        (0, 10, {"count": 9, "next_cursor": None}),
-        (2, 10, {"count": 9}),
+        (2, {"count": 9, "next_cursor": None}),
+        (2, {"count": 2, "next_cursor": "Ab="}),
+        (0, {"count": 0, "next_cursor": "Ab="}),
+        (0, {"count": 9, "next_cursor": None}),
+        (2, {"count": 9}),
     ],
 )
-def test_a_walk_ends_without_a_cursor_at_the_limit_and_at_the_count(n: int, limit: int, meta: dict[str, Any]) -> None:
-    assert walk_step(n, limit=limit, **meta).following is None
+def test_a_walk_ends_without_a_cursor_and_at_the_count(n: int, meta: dict[str, Any]) -> None:
+    assert walk_step(n, **meta).following is None
 
 
 def test_an_empty_page_in_the_middle_of_a_walk_is_malformed() -> None:

@@ -117,11 +117,6 @@ def test_what_an_earlier_word_has_found_is_not_brought_again() -> None:
     assert [paper.paper_id for paper in again.papers] == ["psyarxiv:fghij"]
 
 
-def test_a_walk_ends_when_enough_is_kept() -> None:
-    assert read(answer(record(), total=900, has_next=True), limit=1).following is None
-    assert read(answer(record(), total=900, has_next=True), limit=2).following is not None
-
-
 def test_a_text_without_words_is_asked_once() -> None:
     request = source("psyarxiv").search(Query("q", "."), DAY, 10)
     assert source("psyarxiv").read(answer(record(), total=900, has_next=True), request).following is None

@@ -66,7 +66,7 @@ def test_any_word_may_stand_in_title_or_abstract_and_the_most_relevant_come_firs
         "tool": "litgrade",
         "term": 'sleep[tiab] OR mice[tiab] OR "circadian rhythm"[tiab]',
         "retmode": "json",
-        "retmax": "50",
+        "retmax": "9999",
         "sort": "relevance",
     }
 
@@ -244,7 +244,7 @@ def test_pages_are_whole_or_the_number_of_an_electronic_article(place: str, page
     [
         (["Journal Article", "Published Erratum"], "erratum"),
         (["Retraction of Publication"], "retraction"),
-        (["Journal Article", "Retracted Publication"], "article"),
+        (["Journal Article", "Retracted Publication"], "retraction"),
         (["Editorial"], "editorial"),
         (["Interview"], "other"),
         ([], None),

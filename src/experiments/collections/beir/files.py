@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import zlib
@@ -64,7 +65,7 @@ def open_optional(folder: Path, name: str) -> TextFile | None:
 def open_path(path: Path, name: str) -> TextFile:
     """Read the file at this path."""
     content = _read(path)
-    if not content.strip():
+    if not content.removeprefix(codecs.BOM_UTF8).strip():
         raise UserError(f"{path}:1: the file is empty; expected at least one line")
     return TextFile(name, path, content)
 
