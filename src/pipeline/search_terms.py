@@ -7,6 +7,7 @@ import unicodedata
 
 from pipeline.papers import Query
 
+_LONGEST_WORD = 100  # in letters; a longer one is none, and makes an address too long
 _MOST_WORDS = 16  # longer searches are refused or cut by some sources
 STOP_WORDS = frozenset(
     "a an and andnot are as at be between but by can do does for from has have how in into is it its near not of on or "
@@ -63,7 +64,8 @@ def _words(text: str) -> list[str]:
     """Letters keep their marks: without them an Indic word falls apart. The dot of a Turkish capital I is no mark."""
     plain = re.sub("['\u2019]s\\b", "", unicodedata.normalize("NFKC", text)).lower().replace("i\u0307", "i")
     kept = "".join(character if _is_of_a_word(character) else " " for character in plain)
-    return [part.strip("-") for part in re.sub("--+", " ", kept).split() if any(map(str.isalnum, part))]
+    parts = (part.strip("-") for part in re.sub("--+", " ", kept).split() if any(map(str.isalnum, part)))
+    return [part for part in parts if len(part) <= _LONGEST_WORD]
 
 
 def _is_of_a_word(character: str) -> bool:

@@ -143,7 +143,7 @@ def test_a_mistake_is_told_in_one_line_and_leaves_nothing_behind(tmp_path, argum
         ("query.id='a b'", "query.id=a b"),
         (
             "sources.available.doaj.base_url=http://127.0.0.1:99999",
-            "base_url: http://127.0.0.1:99999: Port out",
+            "base_url: http://127.0.0.1:99999: no such port",
         ),
         ("sources.available.doaj.credentials=[{env: []}]", "sources.available.doaj.credentials.0.env=[]: "),
         ("sources.patience.max_mb=1e308", "sources.patience.max_mb=1e+308: expected a number less than"),

@@ -132,7 +132,12 @@ class Client:
 
         No attempt starts that would have to wait beyond ``deadline``, a time of the clock. Raises ``SourceFault``.
         """
-        key, faults = (source.name, address(request)), 0
+        import httpx
+
+        try:
+            key, faults = (source.name, address(request)), 0
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise _no_address(error) from None
         while True:
             try:
                 found = await self._attempt(source, request, deadline)
@@ -178,9 +183,8 @@ class Client:
             is_final = isinstance(error, TooBigError)
             reason = f"sent {error}" + (" (sources.patience.max_mb)" if is_final else "")
             raise _AttemptError(Stop.MALFORMED, reason, can_get_better=not is_final) from error
-        except httpx.InvalidURL as error:
-            reason = f"the address cannot be asked: {first_line(error)}"
-            raise _AttemptError(Stop.REFUSED, reason, can_get_better=False) from None
+        except (httpx.InvalidURL, UnicodeError) as error:  # it redirects to one
+            raise _no_address(error) from None
         except httpx.HTTPError as error:
             reason = f"the connection failed: {_blotted(first_line(error).encode(), secrets).decode()}"
             raise _AttemptError(Stop.UNREACHABLE, reason, can_get_better=True) from None
@@ -226,6 +230,10 @@ def _is_same_place(url: httpx.URL, target: httpx.URL) -> bool:
         return False
     is_upgraded = (url.scheme, target.scheme) == ("http", "https") and url.port is None and target.port is None
     return is_upgraded or (url.scheme, url.port) == (target.scheme, target.port)
+
+
+def _no_address(error: Exception) -> SourceFault:
+    return SourceFault(Stop.REFUSED, f"no address that can be asked: {first_line(error)}")
 
 
 def _error(source: SourceSettings, response: Response, headers: Mapping[str, str]) -> _AttemptError:

@@ -10,7 +10,6 @@ import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -59,11 +58,14 @@ class Credential:
 
 
 def _checked_address(url: str) -> str:
+    import httpx
+
     try:
-        parts = urlsplit(url)
-        _ = parts.port, (parts.hostname or "").encode("idna")
-    except ValueError as error:
+        port = httpx.URL(url).port
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise ValueError(f"{url}: {error}; expected an address such as https://api.example.org") from error
+    if port is not None and port not in range(1, 65_536):
+        raise ValueError(f"{url}: no such port; expected a number from 1 to 65535")
     return url
 
 
