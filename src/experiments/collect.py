@@ -23,7 +23,7 @@ from experiments.snapshots import MANIFEST, REPORTS, RESPONSES, Snapshot, ids_th
 from experiments.tables import markdown
 from experiments.tracking import flatten, legal_part, tracked_run
 from pipeline.collecting.client import Client
-from pipeline.collecting.collector import Collector, kept_report, replay
+from pipeline.collecting.collector import Collector, replay
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.enrich import Enrich, Enrichment
@@ -69,7 +69,7 @@ async def build(plan: Plan, responses: Responses, budget_s: float, client: Clien
     pools: dict[str, set[str]] = {query.query_id: set() for query in plan.queries}
     for walk in walks:
         pools[walk.query.query_id] |= {place[paper.paper_id] for paper in walk.papers}
-    reports = [report for walk in walks if (report := kept_report(walk, responses)) is not None]
+    reports = [report for walk in walks if (report := responses.report(walk.name)) is not None]
     if len(reports) < len(walks):
         raise responses.unfinished()
     for walk, report in zip(walks, reports, strict=True):

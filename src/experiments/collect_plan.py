@@ -16,7 +16,6 @@ from experiments.collect_config import CollectConfig, build_sources
 from experiments.explain import explain_validation
 from experiments.tracking import flatten
 from pipeline.collecting.client import Patience, missing_keys
-from pipeline.collecting.collector import kept_report
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Responses
 from pipeline.collecting.walk import Limits, Walk
@@ -112,9 +111,9 @@ def package_versions() -> dict[str, str]:
 def _ask_again_what_failed(plan: Plan, responses: Responses) -> None:
     """Forget the reports of failures, so that the same command, run again, mends what can be mended."""
     walks = [walk for query in plan.queries for walk in plan.walks(query)]
-    failed = [walk for walk in walks if _can_be_mended(kept_report(walk, responses), walk.source)]
+    failed = [walk for walk in walks if _can_be_mended(responses.report(walk.name), walk.source)]
     for walk in failed:
-        responses.forget_reports(walk.name)
+        responses.forget_reports(f"{walk.name}/")
     look_ups = responses.reports("enrich/")
     if failed or any(_can_be_mended(report, plan.sources.get(report.source.split()[0])) for report in look_ups):
         open_enrichment_reports(responses)  # what one finds, the next are asked about

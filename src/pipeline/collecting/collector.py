@@ -33,11 +33,6 @@ def replay(walk: Walk, responses: Responses) -> Walk:
     return walk
 
 
-def kept_report(walk: Walk, responses: Responses) -> Report | None:
-    """Return what became of a walk that has ended, in this process or an earlier one."""
-    return responses.report(walk.name)
-
-
 @dataclass(frozen=True)
 class Collector:
     """Asks sources and keeps what they answer."""
@@ -58,7 +53,7 @@ class Collector:
             return await together(work(walk) for walk in walks)
 
     async def _report(self, walk: Walk, deadline: float) -> Report:
-        if (known := kept_report(walk, self.responses)) is not None:
+        if (known := self.responses.report(walk.name)) is not None:
             return known
         started = asyncio.get_running_loop().time()
         stop, detail = await outcome(

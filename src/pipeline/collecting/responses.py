@@ -105,20 +105,20 @@ class Responses:
 
     def report(self, walk: str) -> Report | None:
         """Return what became of a walk or of look-ups, None where it is not known."""
-        return next(iter(self.reports(walk)), None)
+        return next(iter(self.reports(f"{walk}/")), None)
 
     def reports(self, prefix: str) -> list[Report]:
-        """Return the reports of all walks whose name starts like this."""
+        """Return the reports of all walks whose name, a slash behind it, starts like this."""
         facts = self.facts(f"report/{prefix}")
         with self._told():
             return TypeAdapter(list[Report]).validate_python(list(facts.values()))
 
     def set_report(self, walk: str, report: Report) -> None:
         """Keep what became of a walk or of look-ups."""
-        self.set_fact(f"report/{walk}", asdict(report))
+        self.set_fact(f"report/{walk}/", asdict(report))
 
     def forget_reports(self, prefix: str) -> None:
-        """Drop the reports of all walks whose name starts like this."""
+        """Drop the reports of all walks whose name, a slash behind it, starts like this."""
         self.forget_facts(f"report/{prefix}")
 
     def unfinished(self) -> UserError:

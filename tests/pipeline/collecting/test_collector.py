@@ -25,7 +25,7 @@ from collecting_helpers import (
 from endpoint import Reply
 from fake_sources import FakeSources
 from pages_server import PagesServer
-from pipeline.collecting.collector import kept_report, replay
+from pipeline.collecting.collector import replay
 from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.collecting.walk import Limits, Walk
@@ -192,7 +192,7 @@ async def killed_at(walk: Walk, path: Path, server: FakeSources, n_requests: int
         await asyncio.sleep(0.005)
     collecting.cancel()
     await asyncio.gather(collecting, return_exceptions=True)
-    assert kept_report(walk, responses) is None
+    assert responses.report(walk.name) is None
     responses.close()
 
 
@@ -289,7 +289,7 @@ def test_the_report_of_a_walk_is_kept(responses: Responses) -> None:
     with FakeSources({"doaj": PAPERS["doaj"]}) as server:
         walk = walk_of("doaj", server)
         (report,) = asyncio.run(collect_into([walk], responses))
-    known = kept_report(walk, responses)
+    known = responses.report(walk.name)
     assert known == report
     assert known is not None
     assert isinstance(known.stop, Stop)

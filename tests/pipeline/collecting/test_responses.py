@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from pipeline.collecting.reports import Report, Stop
 from pipeline.collecting.responses import Response, Responses
 from pipeline.errors import UserError
 
@@ -235,3 +236,17 @@ def test_large_answers_are_kept_small(tmp_path: Path) -> None:
     responses.add("w", "k", Response("r", 200, b'{"title": "a learning system"}' * 100_000))
     responses.close()
     assert (tmp_path / "responses.sqlite").stat().st_size < 100_000
+
+
+def test_a_report_is_that_of_one_walk(tmp_path: Path) -> None:
+    responses = Responses(tmp_path / "responses.sqlite")
+    kept = [Report("q1", "arxiv2", Stop.DONE), Report("", "openalex venues", Stop.BUDGET, pages=3)]
+    for walk, report in zip(("search/q1/arxiv2", "enrich/openalex venues"), kept, strict=True):
+        responses.set_report(walk, report)
+    assert responses.report("search/q1/arxiv") is None
+    assert responses.report("search/q1/arxiv2") == kept[0]
+    assert responses.reports("enrich/") == kept[1:]
+    responses.forget_reports("search/q1/arxiv/")
+    assert responses.report("search/q1/arxiv2") == kept[0]
+    responses.forget_reports("search/q1/arxiv2/")
+    assert responses.report("search/q1/arxiv2") is None
