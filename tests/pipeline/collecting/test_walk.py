@@ -136,6 +136,7 @@ def test_a_limit_is_a_total_for_every_source(name: str, limit: int, tmp_path: Pa
         report = collected(walk, tmp_path)
     assert server.errors == []
     assert (report.records, report.stop) == (limit, Stop.CAP)
+    assert len(server.requests) <= 2 + limit / 20  # and no more is asked
     assert len({(paper.paper_id, paper.publication_date) for paper in walk.papers}) == limit
 
 
