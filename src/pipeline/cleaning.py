@@ -40,7 +40,9 @@ _INVISIBLE = re.compile(
 _MISREAD = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
 #: More marks on one letter than any language has: putting them in order takes the square of the time.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)))
-_PILE = re.compile(f"([{_MARKS}]{{30}})[{_MARKS}]+")
+_MOST_MARKS = 30
+_PILE = re.compile(f"[{_MARKS}]{{{_MOST_MARKS + 1},}}")
+_MAY_HOLD_A_PILE = re.compile(f"[\u0300-\U0001ffff]{{{_MOST_MARKS + 1}}}")  # as Chinese may; no text of Latin letters
 _MOST_LAYERS = 10  # of markup inside markup; real texts have three
 _TOLD_UNKNOWN = frozenset(
     "n/a,na,none,null,nan,no title,no abstract,no abstract available,not available,abstract not available".split(",")
@@ -93,7 +95,9 @@ def whole_number(value: object) -> int | None:
 
 def _without_a_layer(text: str) -> str:
     plain = _PREAMBLE.sub(" ", _HEADING.sub(" ", unescaped(text)))
-    plain = _PILE.sub(r"\1", _TAG.sub(_space_or_nothing, plain))
+    plain = _TAG.sub(_space_or_nothing, plain)
+    if _MAY_HOLD_A_PILE.search(plain):
+        plain = _PILE.sub(lambda pile: pile.group()[:_MOST_MARKS], plain)
     return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
