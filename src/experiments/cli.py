@@ -49,8 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     verb, *rest = arguments
     if verb not in VERBS:
         _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")
-    if strange := [argument for argument in rest if not argument.isascii() and argument != _utf8(argument)]:
-        _fail(f"{_utf8(strange[0])}: holds bytes that are not UTF-8; set the terminal and its locale to UTF-8")
+    if strange := [_utf8(argument) for argument in rest if argument != _utf8(argument)]:
+        _fail(f"{strange[0]}: holds bytes that are not UTF-8; set the terminal and its locale to UTF-8")
     _refuse_secrets(rest)
     sys.argv = [f"litgrade {verb}", *rest]
     if isinstance(sys.stdout, io.TextIOWrapper):

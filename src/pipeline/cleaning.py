@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 import unicodedata
@@ -38,10 +39,7 @@ _INVISIBLE = re.compile(
 )
 #: Control characters that were letters of Windows-1252, mostly quotation marks.
 _MISREAD = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
-#: More marks on one letter than any language has: putting them in order takes the square of the time.
-_MARKS = "".join(chr(code) for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)))
-_MOST_MARKS = 30
-_PILE = re.compile(f"[{_MARKS}]{{{_MOST_MARKS + 1},}}")
+_MOST_MARKS = 30  # on one letter; no language has as many
 _MAY_HOLD_A_PILE = re.compile(f"[\u0300-\U0001ffff]{{{_MOST_MARKS + 1}}}")  # as Chinese may; no text of Latin letters
 _MOST_LAYERS = 10  # of markup inside markup; real texts have three
 _TOLD_UNKNOWN = frozenset(
@@ -97,8 +95,15 @@ def _without_a_layer(text: str) -> str:
     plain = _PREAMBLE.sub(" ", _HEADING.sub(" ", unescaped(text)))
     plain = _TAG.sub(_space_or_nothing, plain)
     if _MAY_HOLD_A_PILE.search(plain):
-        plain = _PILE.sub(lambda pile: pile.group()[:_MOST_MARKS], plain)
+        plain = _pile().sub(lambda pile: pile.group()[:_MOST_MARKS], plain)
     return " ".join(unicodedata.normalize("NFC", plain).split())
+
+
+@functools.cache  # built where it is needed: it looks at all characters
+def _pile() -> re.Pattern[str]:
+    """Return what finds more marks on a letter than NFC should have to order, which takes the square of the time."""
+    marks = "".join(chr(code) for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)))
+    return re.compile(f"[{marks}]{{{_MOST_MARKS + 1},}}")
 
 
 def _character(entity: re.Match[str]) -> str:
