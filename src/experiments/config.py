@@ -134,6 +134,34 @@ class Ragas(Section):
     rubric: str
 
 
+Seed = NonNegativeInt
+
+
+class NoTuning(Section):
+    """Settings are compared on all queries; the best of them is chosen on the queries it is measured on."""
+
+    method: Literal["none"]
+
+
+class Holdout(Section):
+    """Settings are chosen on a share of the queries and measured on the others."""
+
+    method: Literal["holdout"]
+    share: Annotated[float, Field(gt=0, lt=1)]
+    seed: Seed
+
+
+class NestedCv(Section):
+    """For every fold of the queries, settings are chosen on the other folds and measured on it."""
+
+    method: Literal["nested_cv"]
+    folds: Annotated[int, Field(ge=2)]
+    seed: Seed
+
+
+Tuning = Annotated[NoTuning | Holdout | NestedCv, Field(discriminator="method")]
+
+
 class RunConfig(Section):
     """Everything a run depends on."""
 
@@ -152,6 +180,8 @@ class RunConfig(Section):
     judge: Annotated[NoJudge | Ragas, Field(discriminator="kind")]
     calibration: Calibration
     metrics: Metrics
+    objective: Annotated[str, Field(min_length=1)]
+    tuning: Tuning
     paths: Paths
     tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
 
