@@ -9,7 +9,7 @@ import contextlib
 import functools
 import importlib
 import io
-import logging
+import itertools
 import os
 import re
 import signal
@@ -20,24 +20,32 @@ from types import FrameType
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config import choices_of_groups, config_dir
+from experiments import sweep
+from experiments.config import choices_of_groups, config_dir, rest_of_one
 from experiments.explain import CONFIG_ERRORS, explain_config_error, explain_os_error
+from experiments.jobs import JobResult, carry_out, is_multirun, line_of
 from pipeline.errors import UserError, did_you_mean, without_secrets
-
-log = logging.getLogger(__name__)
-
-told_failures: list[str] = []  #: one line for each failed job of a multirun in this process
 
 VERBS = {
     "run": "one run: a collection through an arm, measured and logged; with -m several",
     "ablation": "the arms side by side: table, significance, plot",
     "collect": "papers for queries from academic sources, frozen as a snapshot",
     "sources": "the academic sources: keys, pace, what they give",
+    "compare": "finished runs side by side: query by query, significance, which papers moved",
+    "grid": "every combination of weights, alpha and cutoffs, in one process",
+    "report": "finished runs as one HTML page",
     "models": "list, fetch or verify model weights",
 }
+
+_OF_RUNS = {"compare", "report"}  # verbs whose plain words name runs
+_SWITCHES = {"--cfg", "-c", "--package", "-p", "--info", "-i"}  # of Hydra, that take a word
+
+
+# At import, so that they are known in the processes of a launcher too.
+OmegaConf.register_new_resolver("choices", choices_of_groups, replace=True)  # for --help
+OmegaConf.register_new_resolver("rest_of_one", rest_of_one, replace=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,10 +60,10 @@ def main(arguments: list[str] | None = None) -> None:
     if strange := [_utf8(argument) for argument in rest if argument != _utf8(argument)]:
         _fail(f"{strange[0]}: holds bytes that are not UTF-8; set the terminal and its locale to UTF-8")
     _refuse_secrets(rest)
+    rest = _with_runs(rest) if verb in _OF_RUNS else rest
     sys.argv = [f"litgrade {verb}", *rest]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no ±
-    OmegaConf.register_new_resolver("choices", choices_of_groups, replace=True)  # for --help
     os.environ["HYDRA_FULL_ERROR"] = "1"  # lets errors through to us instead of printing them
     signal.signal(signal.SIGTERM, _stop)  # so that a terminated run is closed as killed
     _run(verb, rest)
@@ -65,14 +73,14 @@ def _run(verb: str, arguments: list[str]) -> None:
     try:
         importlib.import_module(f"experiments.{verb}").main()
     except UserError as error:
-        _fail("\n".join(told_failures) or str(error))
+        _fail(str(error))
     except CONFIG_ERRORS as error:
         _fail(explain_config_error(error, arguments, config_dir()))
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
-        _fail("\n".join(told_failures) or explain_os_error(error))
+        _fail(explain_os_error(error))
     except ValueError as error:
         if "Config group override" not in str(error):  # Hydra's word for GROUP=null, of no kind of its own
             raise
@@ -84,6 +92,17 @@ def _run(verb: str, arguments: list[str]) -> None:
 def _utf8(argument: str) -> str:
     """Return an argument as it can be written, with a ? for each byte that is no UTF-8."""
     return argument.encode("utf-8", "replace").decode()
+
+
+def _with_runs(arguments: list[str]) -> list[str]:
+    """Turn plain words, ``compare A B key=value``, into the list that Hydra reads: ``runs=["A","B"]``."""
+    of_switches = {after for before, after in itertools.pairwise(arguments) if before in _SWITCHES}  # as in --cfg job
+    plain = [word for word in arguments if not word.startswith(("-", "+", "~")) and "=" not in word]
+    runs = [word for word in plain if word not in of_switches]
+    if not runs:
+        return arguments
+    quoted = ",".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in runs)
+    return [*(word for word in arguments if word not in runs), f"runs=[{quoted}]"]
 
 
 def _refuse_secrets(arguments: list[str]) -> None:
@@ -100,38 +119,37 @@ def _refuse_secrets(arguments: list[str]) -> None:
             _fail(f"{key}: a password on the command line would be stored; {way} instead")
 
 
-def job(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
+Task = Callable[[DictConfig], JobResult | None]
+
+
+def job(config_name: str) -> Callable[[Task], Callable[[], None]]:
     """Make a function of the composed config a Hydra job: ``hydra.main`` with our conf/ and our way with errors."""
 
-    def decorate(task: Callable[[DictConfig], None]) -> Callable[[], None]:
+    def decorate(task: Task) -> Callable[[], None]:
         @functools.wraps(task)
-        def told(composed: DictConfig) -> None:
+        def told(composed: DictConfig) -> float | None:
+            if is_multirun():
+                return carry_out(task, composed)
             try:
                 task(composed)
             except (UserError, OSError, *CONFIG_ERRORS) as error:
                 with contextlib.suppress(OSError):  # it holds something already
                     Path(HydraConfig.get().runtime.output_dir).rmdir()
-                line = _line_of(error)
-                if HydraConfig.get().mode == RunMode.MULTIRUN:
-                    told_failures.append(f"job {HydraConfig.get().job.override_dirname}: {line}")
-                    log.error("%s", told_failures[-1])  # at once, and in the job's own log; the other jobs go on
-                    raise
-                _fail(line)
+                _fail(str(line_of(error)))
+            return None
 
-        main: Callable[[], None] = hydra.main(
-            version_base="1.3", config_path=str(config_dir()), config_name=config_name
-        )(told)
+        run = hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=config_name)(told)
+
+        @functools.wraps(task)
+        def main() -> None:
+            with sweep.summarized():
+                run()
+
+        told.__qualname__ = f"{task.__qualname__}.told"  # launchers send a job to other processes by this name
+        main.told = told  # type: ignore[attr-defined]
         return main
 
     return decorate
-
-
-def _line_of(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return explain_os_error(error)
-    if isinstance(error, CONFIG_ERRORS):  # an interpolation, which is resolved where it is read
-        return explain_config_error(error, HydraConfig.get().overrides.task, config_dir())
-    return str(error)
 
 
 def usage() -> str:

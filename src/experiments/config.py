@@ -26,7 +26,7 @@ from pydantic import (
 from experiments import collections
 from experiments.collections import Loader
 from experiments.explain import explain_validation
-from experiments.metrics import Depths, Unjudged
+from experiments.metrics import Depths, Unjudged, metric_names
 from pipeline.encoding import Encoder
 from pipeline.errors import UserError, did_you_mean
 from pipeline.llm.prices import Price
@@ -105,12 +105,16 @@ class Prices(Section):
 
 
 class Mlflow(Section):
-    """Log to MLflow; ``artifacts`` is where a database store keeps its files."""
+    """Log to MLflow; ``artifacts`` is where a database store keeps its files.
+
+    With ``resume`` a run that is finished already, with the same fingerprint and code, is taken and not run again.
+    """
 
     backend: Literal["mlflow"]
     uri: str
     artifacts: Path
     experiment: Annotated[str, Field(min_length=1)]
+    resume: bool = False
 
 
 class NoTracking(Section):
@@ -264,6 +268,11 @@ def _references(raw: Any, key: str) -> list[str]:
 _STAGE_SETTINGS = {"bm25", "weights", "score", "embedder", "cross_encoder", "grade", "llm", "prompt"}
 
 
+def rest_of_one(*given: float) -> float:
+    """Return what these leave of 1, for weights that must sum to it: ``${rest_of_one:${weights.title},...}``."""
+    return round(1 - sum(map(float, given)), 9)
+
+
 def config_dir() -> Path:
     """Return the folder of the config files: conf/ of the checkout, or its copy in an installed package."""
     installed = Path(__file__).parent / "conf"
@@ -283,6 +292,24 @@ def choices_of_groups(config_name: str) -> str:
     return "\n".join(lines)
 
 
+class Sections(Section):
+    """What the process that starts the jobs of a multirun needs to know."""
+
+    objective: str
+    tuning: Tuning
+    tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
+
+
+def read_sections(composed: DictConfig) -> Sections:
+    """Check the parts of a config that are the same for all jobs of a multirun."""
+    parts = {name: composed[name] for name in Sections.model_fields}
+    plain = {k: OmegaConf.to_container(v, resolve=True) if OmegaConf.is_config(v) else v for k, v in parts.items()}
+    try:
+        return Sections.model_validate(plain)
+    except ValidationError as error:
+        raise UserError(explain_validation(error)) from error
+
+
 def read_config(composed: DictConfig) -> RunConfig:
     """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
     if missing := sorted(OmegaConf.missing_keys(composed)):
@@ -297,6 +324,9 @@ def read_config(composed: DictConfig) -> RunConfig:
             log.warning("%s has no effect on arm %s", override, config.arm.name)
     config.loader()  # a wrong setting is told before any work
     config.stages()
+    if config.objective not in (names := metric_names(config.depths)):
+        near = did_you_mean(config.objective, names)
+        raise UserError(f"objective={config.objective}: expected a metric of this run, one of {', '.join(names)}{near}")
     if isinstance(config.judge, Ragas) and config.judge.llm.mode == "estimate":
         raise UserError("judge.llm.mode=estimate: what a judge is asked cannot be known before; use llm.mode=estimate")
     return config

@@ -53,6 +53,38 @@ def plot_arms(
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
 
+def plot_sweep(points: Sequence[tuple[Mapping[str, str], float]], metric: str, title: str, path: Path) -> None:
+    """Draw one panel a swept key: every job's value of the metric, and the best at each value of the key."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    keys = list(dict.fromkeys(key for settings, _ in points for key in settings))
+    figure = Figure(figsize=(max(5.0, 3.6 * len(keys)), 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, key in zip(figure.subplots(1, len(keys), squeeze=False, sharey=True)[0], keys, strict=True):
+        at = [(settings[key], value) for settings, value in points if key in settings]
+        ticks = sorted({text for text, _ in at}, key=_tick_order)
+        axes.plot([ticks.index(text) for text, _ in at], [value for _, value in at], "o", color="C0", alpha=0.45, ms=5)
+        best = [max(value for text, value in at if text == tick) for tick in ticks]
+        axes.plot(range(len(ticks)), best, "-", color="C1", label="best at this value")
+        axes.set_xticks(range(len(ticks)), [_plain(tick[:24]) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
+        axes.set_xlabel(_plain(key))
+        axes.grid(axis="y", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel(_plain(metric))
+    figure.axes[0].legend(frameon=False, fontsize="small")
+    figure.suptitle(_plain(title), fontsize="medium")
+    with replacing(path) as partial:
+        figure.savefig(partial, dpi=150, metadata={"Software": None})
+
+
+def _tick_order(text: str) -> tuple[float, str]:
+    try:
+        return float(text), text
+    except ValueError:
+        return float("inf"), text
+
+
 def _bar(scores: Scores, area: str | None, name: str) -> tuple[float, float] | None:
     mean, sd = scores.mean_and_sd(area, name)
     return None if mean is None else (mean, sd or 0.0)

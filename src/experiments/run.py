@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import time
@@ -13,22 +14,24 @@ from typing import Any
 
 import yaml
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments import cli
+from experiments import cli, jobs, run_log
 from experiments.calibration import cross_fit
-from experiments.collections import Collection
-from experiments.config import Ragas, RunConfig, read_config
-from experiments.explanations import JudgedExplanation, judge_use, summarize, summary_metrics, summary_text
+from experiments.collections import Collection, Loader
+from experiments.config import Holdout, Mlflow, Ragas, RunConfig, read_config, read_sections
+from experiments.explanations import JudgedExplanation, judge_use, summarize, summary_text
 from experiments.files import write_lines
 from experiments.intervals import bounds
+from experiments.jobs import JobResult
 from experiments.judge import judge_explanations
 from experiments.metrics import Scores, Values, aggregate, grade_ranking, measure_query
 from experiments.model_use import model_use, use_line, use_text
+from experiments.provenance import FILE as PROVENANCE
+from experiments.provenance import fingerprint, provenance
 from experiments.tables import mean_text, write_csv
-from experiments.tracking import flatten, legal_part, tracked_run
-from pipeline.cache import content_key
+from experiments.tracking import fetch_files, find_finished, git_commit, join_sweep, tracked_run
+from experiments.tuning import make_splits
 from pipeline.candidates import Candidates
 from pipeline.errors import UserError, without_secrets
 from pipeline.grading import Thresholds
@@ -40,7 +43,7 @@ log = logging.getLogger(__name__)
 
 #: What a run leaves in its folder, in the order of writing; the last one tells that all is there.
 METRICS = "metrics.json"  #: written last
-FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "explanations.jsonl", METRICS)
+FILES = ("config.yaml", "ranking.jsonl", "run.trec", "per_query.csv", "explanations.jsonl", PROVENANCE, METRICS)
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,27 @@ class RunResult:
     judged: Sequence[JudgedExplanation] | None = None  #: explanations, where a judge was asked
 
 
-def perform(config: RunConfig, folder: Path, tags: Mapping[str, str]) -> RunResult:
-    """Run, measure, write to ``folder`` and log, with these tags on the run."""
-    collection = config.loader().load()
+def perform(config: RunConfig, folder: Path, tags: Mapping[str, str], name: str | None = None) -> RunResult:
+    """Run, measure, write to ``folder`` and log, with these tags and this name (else arm and collection) on the run."""
+    collection = load(config.loader())
     (folder / METRICS).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
-    named["model"] = ", ".join(config.model_names()) or "none"
-    with tracked_run(config.tracking, f"{config.arm.name} {collection.name}", named) as run:
+    named |= {"model": ", ".join(config.model_names()) or "none", "fingerprint": fingerprint(config, collection)}
+    with tracked_run(config.tracking, name or f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
-        write_folder(result, folder)
-        run.log(_params(result), _metrics(result), {"notice": collection.notice} if collection.notice else {})
+        write_folder(result, folder, provenance(config, collection, run.run_id, tags.get("sweep_id")))
+        notice = {"notice": collection.notice} if collection.notice else {}
+        run.log(run_log.params(result), run_log.metrics(result), notice)
+        counts = {name: result.counts[name] for name in ("queries", "papers", "judgments")}
+        run.log_collection(collection.name, collection.fingerprint, counts, collection.notice)
         run.log_files(folder, [name for name in FILES if (folder / name).exists()])
     return result
+
+
+@functools.lru_cache(maxsize=1)
+def load(loader: Loader) -> Collection:
+    """Return the collection; jobs of one process that are on the same collection read it once."""
+    return loader.load()
 
 
 def measure(config: RunConfig, collection: Collection) -> RunResult:
@@ -137,7 +149,7 @@ def _intervals(
 _TRUNCATED = ("abstract_truncated", "text_truncated")  # columns that tell what did not fit into a model's window
 
 
-def write_folder(result: RunResult, folder: Path) -> None:
+def write_folder(result: RunResult, folder: Path, origin: Mapping[str, Any]) -> None:
     """Write what every run leaves (see docs/architecture.md); metrics.json comes last and tells that all is there."""
     settings = public_settings(result.config)
     write_lines(folder / "config.yaml", [yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).rstrip()])
@@ -156,6 +168,7 @@ def write_folder(result: RunResult, folder: Path) -> None:
     if result.judged is not None:
         judged = (json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False) for entry in result.judged)
         write_lines(folder / "explanations.jsonl", judged)
+    write_lines(folder / PROVENANCE, [json.dumps(origin, indent=1)])
     named = {"collection": result.collection.name, **asdict(result.scores), "counts": result.counts}
     named |= {key: value for key, value in _of_model(result).items() if value}
     write_lines(folder / METRICS, [json.dumps(named, indent=1, allow_nan=False)])
@@ -187,46 +200,6 @@ def public_settings(config: RunConfig) -> dict[str, Any]:
     if "uri" in settings["tracking"]:
         settings["tracking"]["uri"] = without_secrets(settings["tracking"]["uri"])
     return settings
-
-
-def _params(result: RunResult) -> dict[str, object]:
-    settings = public_settings(result.config)
-    del settings["prices"], settings["grade"]["llm"], settings["grade"]["prompt"], settings["llm"]["prices"]
-    settings["prompt"] = {"fingerprint": content_key(settings["prompt"]).hex()}  # the text is in config.yaml
-    for encoder in ("embedder", "cross_encoder"):
-        del settings[encoder]["model"]["files"]
-    settings["embedder"]["model"]["fingerprint"] = result.config.embedder.model.fingerprint
-    settings["collection"] |= {"name": result.collection.name, "fingerprint": result.collection.fingerprint}
-    settings["arm"]["stages"] = " > ".join(_stage_text(entry) for entry in result.config.arm.stages)
-    return flatten({**settings, "counts": result.counts})
-
-
-def _stage_text(entry: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a stage as ``cut(keep=50)``: what the arm really ran with, whatever the groups above say."""
-    ((name, settings),) = entry.items()
-    apart = {"embedder", "encoder", "llm", "prompt"}  # logged by themselves
-    flat = flatten({key: value for key, value in settings.items() if key not in apart})
-    return f"{name}({', '.join(f'{key}={value}' for key, value in flat.items())})"
-
-
-def _metrics(result: RunResult) -> dict[str, float]:
-    scores = result.scores
-    named = dict(scores.macro) | {f"{name}.sd": value for name, value in scores.sd.items()}
-    named |= {
-        f"{legal_part(area)}/{name}": value for area, values in scores.areas.items() for name, value in values.items()
-    }
-    if result.intervals:
-        for bound, of_bound in zip(("low", "high"), result.intervals, strict=True):
-            named |= {f"{name}.{bound}": value for name, value in of_bound.macro.items()}
-    if result.use:
-        run = result.use["run"]
-        named |= {f"model/{name}": value for name, value in run.items() if not isinstance(value, dict)}
-        named |= {f"model/outcome_{kind}": count for kind, count in run["outcomes"].items()}
-    if result.judged:
-        named |= summary_metrics(summarize(result.judged))
-        named |= {f"judge/{name}": value for name, value in judge_use(result.judged).items()}
-    named |= {f"seconds/{stage}": seconds for stage, seconds in result.seconds.items()}
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def summary_lines(result: RunResult) -> list[str]:
@@ -268,33 +241,81 @@ def estimate_lines(config: RunConfig) -> list[str]:
     raise AssertionError("a stage that asks a model raises in place of asking")
 
 
-def sweep_tags() -> dict[str, str]:
-    """Return the tag that ties the jobs of one Hydra multirun."""
-    settings = HydraConfig.get()
-    folder = Path(settings.sweep.dir)
-    return {"sweep_id": f"{folder.parent.name}-{folder.name}"} if settings.mode == RunMode.MULTIRUN else {}
-
-
 @cli.job("config")
-def main(composed: DictConfig) -> None:
-    """Compose, check, run, show."""
-    config = read_config(composed)
+def main(composed: DictConfig) -> JobResult | None:
+    """Compose, check, run, show; in a sweep, take a run that is finished already where that is wanted."""
+    sweep_id = jobs.sweep_id()
+    tags = {} if sweep_id is None else {"sweep_id": sweep_id}
+    name = jobs.this_job().name if sweep_id else None
+    try:
+        config = _checked_config(composed)
+    except UserError:
+        if sweep_id is None:
+            raise
+        with tracked_run(read_sections(composed).tracking, str(name), {**tags, "kind": "run"}):
+            raise  # a job that could not begin stands in MLflow as failed, with this error
     folder = Path(HydraConfig.get().runtime.output_dir)
+    if config.llm.mode == "estimate":
+        with contextlib.suppress(OSError):  # it holds something already
+            folder.rmdir()
+        print("\n".join(estimate_lines(config)))  # noqa: T201
+        return None
+    tracking = config.tracking
+    if isinstance(tracking, Mlflow) and tracking.resume and _take_finished(config, tracking, folder, sweep_id):
+        return JobResult(_objective(config, folder), is_skipped=True)
+    result = perform(config, folder, tags, name)
+    if sweep_id is None:
+        _show(result)
+        print(folder)  # noqa: T201
+        return None
+    objective = _objective(config, folder)
+    log.info("job %s: %s %s", name, config.objective, "without a value" if objective is None else f"{objective:.4f}")
+    return JobResult(objective)
+
+
+def _checked_config(composed: DictConfig) -> RunConfig:
+    config = read_config(composed)
     if isinstance(config.judge, Ragas) and not config.explains:
         raise UserError(
             f"judge={config.judge.kind}: arm {config.arm.name} gives no explanations to judge; use arm=bm25_mpnet_llm "
             "with grade.explain=all or shown"
         )
-    if config.llm.mode == "estimate":
-        with contextlib.suppress(OSError):  # it holds something already
-            folder.rmdir()
-        print("\n".join(estimate_lines(config)))  # noqa: T201
-        return
-    result = perform(config, folder, sweep_tags())
+    load(config.loader())
+    return config
+
+
+def _take_finished(config: RunConfig, tracking: Mlflow, folder: Path, sweep_id: str | None) -> bool:
+    """Bring here what a finished run of the same fingerprint and code left, if there is one."""
+    wanted = {"fingerprint": fingerprint(config, load(config.loader())), "git_commit": git_commit(), "kind": "run"}
+    run_id = find_finished(tracking, wanted)
+    if run_id is None:
+        return False
+    fetch_files(tracking, run_id, folder)
+    if sweep_id is not None:
+        join_sweep(tracking, run_id, sweep_id)
+    log.info("finished already, as run %s", run_id)
+    return True
+
+
+def _objective(config: RunConfig, folder: Path) -> float | None:
+    """Return what a search maximizes: the objective, with ``tuning=holdout`` over development queries only."""
+    scores = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+    if not isinstance(config.tuning, Holdout):
+        value: float | None = scores["macro"][config.objective]
+        return value
+    areas = {
+        query.query_id: query.area for query in load(config.loader()).queries if query.query_id in scores["queries"]
+    }
+    (split,) = make_splits(config.tuning, areas)
+    of_split = {query_id: scores["queries"][query_id] for query_id in split.development}
+    return aggregate(of_split, areas).macro[config.objective]
+
+
+def _show(result: RunResult) -> None:
     if result.collection.notice:
         print(f"Note: {result.collection.notice}")  # noqa: T201
-    print("\n".join([f"{config.arm.name} on {result.collection.name}", *summary_lines(result)]))  # noqa: T201
-    print(folder)  # noqa: T201
+    title = f"{result.config.arm.name} on {result.collection.name}"
+    print("\n".join([title, *summary_lines(result)]))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ process cannot receive our figures.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
 import logging
 import os
 import re
@@ -48,6 +50,21 @@ class Run:
         points = [Metric(key, float(value), 0, 0) for key, value in metrics.items()]
         self.client.log_batch(self.run_id, metrics=points, tags=[RunTag(key, value) for key, value in tags.items()])
 
+    def log_collection(self, name: str, fingerprint: str, counts: Mapping[str, int], notice: str | None) -> None:
+        """Name the data the run is on, as MLflow shows and filters data sets."""
+        if self.client is None:
+            return
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        dataset = Dataset(
+            name=name[:500],
+            digest=fingerprint[:36],  # MLflow's limit
+            source_type="litgrade",
+            source=json.dumps({"fingerprint": fingerprint}),
+            profile=json.dumps({**counts, **({"notice": notice} if notice else {})}),
+        )
+        self.client.log_inputs(self.run_id, datasets=[DatasetInput(dataset, [InputTag("mlflow.data.context", "eval")])])
+
     def log_files(self, folder: Path, names: Iterable[str]) -> None:
         """Keep a copy of these files of the folder as artifacts."""
         if self.client is not None:
@@ -79,8 +96,41 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
                 (locks / f"{run_id}.lock").unlink(missing_ok=True)
 
 
+def prepare(tracking: Mlflow | NoTracking) -> None:
+    """Make store and experiment, if they are not there, before several processes use them at once."""
+    if isinstance(tracking, Mlflow):
+        with _told_in_one_line(tracking.uri):
+            _connect(tracking)
+
+
+def find_finished(tracking: Mlflow, tags: Mapping[str, str]) -> str | None:
+    """Return the id of the latest finished run with these tags, or None."""
+    with _told_in_one_line(tracking.uri):
+        client, experiment_id, _ = _connect(tracking)
+        wanted = " and ".join([*(f"tags.{name} = '{value}'" for name, value in tags.items()), "status = 'FINISHED'"])
+        found = client.search_runs([experiment_id], wanted, max_results=1)
+    return str(found[0].info.run_id) if found else None
+
+
+def fetch_files(tracking: Mlflow, run_id: str, folder: Path) -> None:
+    """Bring a copy of all files of a run here."""
+    with _told_in_one_line(tracking.uri):
+        _connect(tracking)[0].download_artifacts(run_id, "", str(folder))
+
+
+def join_sweep(tracking: Mlflow, run_id: str, sweep_id: str) -> None:
+    """Tie a finished run to another sweep, which takes it over; its first one stays in the tag ``first_sweep_id``."""
+    with _told_in_one_line(tracking.uri):
+        client = _connect(tracking)[0]
+        tags = client.get_run(run_id).data.tags
+        client.set_tag(run_id, "first_sweep_id", tags.get("first_sweep_id") or tags.get("sweep_id") or "none")
+        client.set_tag(run_id, "sweep_id", sweep_id)
+
+
 @contextmanager
 def _told_in_one_line(uri: str) -> Iterator[None]:
+    for name in ("mlflow", "alembic"):  # they report every plug-in and table
+        logging.getLogger(name).setLevel(logging.WARNING)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # MLflow's seven take minutes on a dead server
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # it would print the password of a server
@@ -102,8 +152,7 @@ def _connect(tracking: Mlflow) -> tuple[MlflowClient, str, Path]:
     """
     from mlflow import MlflowClient
 
-    for name in ("mlflow", "alembic"):  # they report every table that they make, whatever was set before the import
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # its import sets it anew
     locks = tracking.artifacts / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)
     database = _sqlite_file(tracking.uri)
@@ -169,8 +218,12 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     return flat
 
 
+@functools.cache
 def git_commit() -> str:
-    """Return the commit of this code, with ``-dirty`` where files differ or are new; ``unknown`` outside a checkout."""
+    """Return the commit of this code, with ``-dirty`` where files differ or are new; ``unknown`` outside a checkout.
+
+    As it was when the process first asked: that is the code which is running.
+    """
     try:
         return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain") else "")
     except (OSError, subprocess.SubprocessError):

@@ -62,11 +62,23 @@ class Score:
 
 
 def min_max(values: Values) -> Values:
-    """Scale to 0..1 (equation 6). All values equal, or a single one: 0 for each, never NaN."""
-    if not len(values):
+    """Scale to 0..1 over the last axis (equation 6). All values equal, or a single one: 0 for each, never NaN."""
+    if not values.shape[-1]:
         return values
-    low, high = values.min(), values.max()
-    return np.zeros_like(values) if low == high else (values - low) / (high - low)
+    low, high = values.min(axis=-1, keepdims=True), values.max(axis=-1, keepdims=True)
+    return np.divide(values - low, high - low, out=np.zeros_like(values), where=low != high)
+
+
+def similarity(parts: Values, weights: Values) -> Values:
+    """Return STS (equation 4) of candidates, parts of shape (4, n), for weights of shape (..., 4) as (..., n).
+
+    Summed part by part, so that one set of weights and many give the same bits. A missing part (NaN) counts as 0.
+    """
+    known = np.nan_to_num(parts)
+    sts: Values = weights[..., 0, None] * known[0]
+    for i in range(1, len(known)):
+        sts = sts + weights[..., i, None] * known[i]
+    return sts
 
 
 def reputation(citation_counts: Values, impact_factors: Values, weights: Weights) -> Values:
@@ -75,7 +87,7 @@ def reputation(citation_counts: Values, impact_factors: Values, weights: Weights
     return weights.citations * citations + weights.impact_factor * impact
 
 
-def final_score(sts: Values, reputation: Values, alpha: float) -> Values:
+def final_score(sts: Values, reputation: Values, alpha: float | Values) -> Values:
     """Return S = STS + alpha R (equation 7), not yet normalized."""
     return sts + alpha * reputation
 

@@ -72,7 +72,7 @@ def test_an_unknown_verb():
         cwd=ROOT / "src", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    expected = "run, ablation, collect, sources, models"
+    expected = "run, ablation, collect, sources, compare, grid, report, models"
     assert done.stderr == f"litgrade: unknown verb 'rum': expected one of {expected}; did you mean run?\n"
 
 

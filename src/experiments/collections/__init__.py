@@ -5,7 +5,7 @@ Each module has a pydantic dataclass ``Loader`` (its fields are the config keys)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -39,7 +39,7 @@ class Collection:
         return tables
 
 
-class Loader(Protocol):
+class Loader(Hashable, Protocol):
     """What every module in this folder defines under this name, with its settings as fields."""
 
     def load(self) -> Collection:

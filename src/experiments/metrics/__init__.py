@@ -130,6 +130,13 @@ def measure_query(ranking: GradedRanking, depths: Depths) -> dict[str, float | N
     return values
 
 
+def metric_names(depths: Depths) -> list[str]:
+    """Return the names of the metrics that any run with these depths has."""
+    nothing = np.array([], dtype=np.int64)
+    empty = GradedRanking(nothing, nothing.astype(np.bool_), categories=None, judged=nothing)
+    return list(measure_query(empty, depths))
+
+
 def aggregate(per_query: Mapping[str, Values], area_of: Mapping[str, str]) -> Scores:
     """Summarize query -> metrics per area and over all areas, where every area counts the same (the paper, 5.2.2).
 

@@ -15,7 +15,7 @@ from pipeline.embedding import cosines, embed
 from pipeline.encoding import Encoder
 from pipeline.errors import UserError
 from pipeline.papers import Paper, Query
-from pipeline.scoring import Score, Values, Weights, categorize, final_score, normalize, reputation
+from pipeline.scoring import Score, Values, Weights, categorize, final_score, normalize, reputation, similarity
 
 PARTS = ("title", "abstract", "keywords", "disciplines")
 
@@ -37,11 +37,15 @@ class Stage:
         ``raw_score`` is S before normalization, ``score`` after it; ``abstract_truncated`` tells whose abstract is
         longer than the embedder's window.
         """
+        return [self._rank(table) for table in self.compared(tables)]
+
+    def compared(self, tables: Sequence[Candidates]) -> list[Candidates]:
+        """Return the tables in their order with columns sts_* (NaN: missing) and abstract_truncated: no score yet."""
         papers = {paper.paper_id: paper for table in tables for paper in table.papers}
         texts = {paper_id: _paper_texts(paper) for paper_id, paper in papers.items()}
         sides = [*texts.values(), *(self._query_texts(table.query) for table in tables)]
         vectors = embed((side[part] for side in sides for part in self._used()), self.embedder)
-        return [self._rank(table, texts, vectors) for table in tables]
+        return [self._compare(table, texts, vectors) for table in tables]
 
     def _used(self) -> list[str]:
         return [part for part in PARTS if getattr(self.weights, part) > 0]
@@ -54,7 +58,7 @@ class Stage:
             "disciplines": ", ".join(query.subject),
         }
 
-    def _rank(self, table: Candidates, texts: dict[str, Texts], vectors: dict[str, Encoded]) -> Candidates:
+    def _compare(self, table: Candidates, texts: dict[str, Texts], vectors: dict[str, Encoded]) -> Candidates:
         query, papers = self._query_texts(table.query), [texts[paper.paper_id] for paper in table.papers]
         columns = {f"sts_{part}": np.full(len(table), np.nan) for part in PARTS}
         for part in self._used():
@@ -62,22 +66,29 @@ class Stage:
             if given:
                 similar = cosines(vectors[query[part]].values, [vectors[papers[i][part]].values for i in given])
                 columns[f"sts_{part}"][given] = similar
-        columns["sts"] = np.sum(
-            [getattr(self.weights, part) * np.nan_to_num(columns[f"sts_{part}"]) for part in PARTS], axis=0
-        )
-        columns["reputation"] = reputation(
-            _numbers(table, "citation_count"), _numbers(table, "impact_factor"), self.weights
-        )
-        columns["raw_score"] = final_score(columns["sts"], columns["reputation"], self.weights.alpha)
-        if not np.isfinite(columns["raw_score"]).all():
-            raise UserError(f"query {table.query.query_id}: citation counts or impact factors are beyond all measure")
-        columns["score"] = normalize(columns["raw_score"], self.score.normalize).round(9)
         is_truncated = [p["abstract"] in vectors and vectors[p["abstract"]].is_truncated for p in papers]
-        return table.with_columns(
-            **columns,
-            initial_category=categorize(columns["score"], self.score),
-            abstract_truncated=np.array(is_truncated, dtype=bool),
-        ).ranked_by("score")
+        return table.with_columns(**columns, abstract_truncated=np.array(is_truncated, dtype=bool))
+
+    def _rank(self, table: Candidates) -> Candidates:
+        weights = np.array([getattr(self.weights, part) for part in PARTS])
+        sts = similarity(similarities(table), weights)
+        standing = reputation(*standings(table), self.weights)
+        raw = final_score(sts, standing, self.weights.alpha)
+        if not np.isfinite(raw).all():
+            raise UserError(f"query {table.query.query_id}: citation counts or impact factors are beyond all measure")
+        score = normalize(raw, self.score.normalize).round(9)
+        columns = {"sts": sts, "reputation": standing, "raw_score": raw, "score": score}
+        return table.with_columns(**columns, initial_category=categorize(score, self.score)).ranked_by("score")
+
+
+def similarities(table: Candidates) -> Values:
+    """Return the similarities of a compared table, shape (4, n), parts in the order of ``PARTS``."""
+    return np.stack([table.columns[f"sts_{part}"] for part in PARTS])
+
+
+def standings(table: Candidates) -> tuple[Values, Values]:
+    """Return citation counts and impact factors of the candidates, NaN where unknown."""
+    return _numbers(table, "citation_count"), _numbers(table, "impact_factor")
 
 
 def _paper_texts(paper: Paper) -> Texts:

@@ -1,0 +1,53 @@
+"""Where figures come from: a fingerprint of everything a run depends on, and the versions of what computed it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import Any
+
+from experiments.collections import Collection
+from experiments.config import RunConfig
+from experiments.tracking import git_commit
+from pipeline.cache import content_key
+
+FILE = "provenance.json"
+
+#: What says where things are and how fast they are computed, and changes no result.
+_PLACES = {"folder", "path", "packages", "store", "batch_size", "batch_tokens"}
+_OUTSIDE = {"collection", "tracking", "paths", "tuning", "objective"}
+_LIBRARIES = ("numpy", "scipy", "torch", "transformers", "sentence-transformers", "irrCAC", "openvino")
+
+
+def fingerprint(config: RunConfig, collection: Collection) -> str:
+    """Return a sha256 that two runs share if their settings, models, queries, papers and judgments are the same."""
+    settings = _without_places(config.model_dump(mode="json", exclude=_OUTSIDE))
+    models = [encoder.model.fingerprint for encoder in config.encoders()]
+    return content_key(settings, models, collection.fingerprint).hex()
+
+
+def _without_places(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_places(value) for key, value in node.items() if key not in _PLACES}
+    return [_without_places(value) for value in node] if isinstance(node, list) else node
+
+
+def provenance(config: RunConfig, collection: Collection, run_id: str, sweep_id: str | None) -> dict[str, Any]:
+    """Return what stands in ``provenance.json`` of a run's folder."""
+    return {
+        "run_id": run_id or None,
+        "sweep_id": sweep_id,
+        "fingerprint": fingerprint(config, collection),
+        "collection": {"name": collection.name, "fingerprint": collection.fingerprint},
+        "models": {encoder.model.name: encoder.model.fingerprint for encoder in config.encoders()},
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

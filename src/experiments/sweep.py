@@ -1,0 +1,135 @@
+"""The life of a Hydra multirun: what is kept before its first job, and what is shown after its last one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.config import NestedCv, Sections, read_sections
+from experiments.files import write_lines
+from experiments.jobs import DEFINITION, FILE, Job, read_jobs
+from experiments.tracking import git_commit, prepare, tracked_run
+from pipeline.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A multirun that has begun."""
+
+    folder: Path
+    definition: dict[str, Any]  #: what is in ``sweep.json``
+    sections: Sections
+
+
+_started: list[Started] = []  # Hydra makes the callback itself, so this is how it tells `summarized`
+
+
+class Sweep(Callback):
+    """Hydra calls this in the process that starts the jobs."""
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        """Keep what is swept, and make MLflow's store before several jobs use it at once.
+
+        An error ends the process: an exception would be no more than a warning to Hydra.
+        """
+        try:
+            _started.append(_start(config))
+        except UserError as error:
+            print(f"litgrade: {error}", file=sys.stderr)  # noqa: T201
+            sys.exit(2)
+
+
+def _start(config: DictConfig) -> Started:
+    sections = read_sections(config)
+    tuning = sections.tuning
+    folder = Path(config.hydra.sweep.dir)
+    choices = config.hydra.runtime.choices
+    if isinstance(tuning, NestedCv) and choices["hydra/sweeper"] == "optuna":
+        raise UserError(
+            "tuning=nested_cv with hydra/sweeper=optuna: a search would have to be repeated for every fold; "
+            "give tuning=holdout"
+        )
+    swept = _swept_keys(config)
+    definition = {
+        "sweep_id": f"{folder.parent.name}-{folder.name}",
+        "swept": swept,
+        "overrides": list(config.hydra.overrides.task),
+        "sweeper": choices["hydra/sweeper"],
+        "launcher": choices["hydra/launcher"],
+        "params": OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({})),
+        "defaults": {key: _default(config, key) for key in swept},
+        "objective": sections.objective,
+        "tuning": tuning.model_dump(),
+        "git_commit": git_commit(),
+    }
+    for left in folder.rglob(FILE):  # of an earlier sweep into this folder
+        left.unlink()
+    write_lines(folder / DEFINITION, [json.dumps(definition, indent=1, ensure_ascii=False)])
+    prepare(sections.tracking)
+    return Started(folder, definition, sections)
+
+
+def _swept_keys(config: DictConfig) -> list[str]:
+    parsed = OverridesParser.create().parse_overrides(list(config.hydra.overrides.task))
+    given = [override.get_key_element().lstrip("+~") for override in parsed if override.is_sweep_override()]
+    return list(dict.fromkeys([*(config.hydra.sweeper.get("params") or {}), *given]))
+
+
+def _default(config: DictConfig, key: str) -> Any:
+    """Return what a job would have without the sweep: a value, or the choice of a group."""
+    value = config.hydra.runtime.choices.get(key, OmegaConf.select(config, key))
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+@contextmanager
+def summarized() -> Iterator[None]:
+    """Show, write and log what became of the jobs of the multirun in this block; exit with 2 or 1 if any failed.
+
+    Where the block itself fails, as after a worker died, the jobs that were done are shown all the same.
+    """
+    _started.clear()
+    try:
+        yield
+    except BaseException:
+        if _started:
+            _finish(_started[0])
+        raise
+    if _started:
+        failed = _finish(_started[0])
+        if failed:
+            sys.exit(1 if any(job.is_our_fault for job in failed) else 2)
+
+
+def _finish(started: Started) -> list[Job]:
+    """Return the jobs that did not end well, told as the last lines."""
+    jobs = read_jobs(started.folder)
+    if not jobs:
+        return []
+    from experiments.sweep_table import FILES, make_table, summary_text, table_text, write_table
+
+    table = make_table(started.folder, started.definition, started.sections.objective, started.sections.tuning)
+    files = write_table(table, started.folder)
+    name = f"sweep {' '.join(started.definition['swept']) or 'of one setting'}"
+    tags = {"sweep_id": started.definition["sweep_id"], "kind": "summary", "collection": table.collection}
+    with tracked_run(started.sections.tracking, name, {**tags, "mlflow.note.content": summary_text(table)}) as run:
+        run.log(table.params, table.metrics, {})
+        run.log_files(started.folder, [name for name in (*FILES, DEFINITION) if name in {*files, DEFINITION}])
+    print(table_text(table))  # noqa: T201
+    print(started.folder)  # noqa: T201
+    failed = [job for job, _ in jobs if job.status not in {"finished", "skipped"}]
+    for job in failed:
+        why = job.error or ("its process ended without a word" if job.status == "running" else job.status)
+        print(f"litgrade: job {job.name}: {why}", file=sys.stderr)  # noqa: T201
+    return failed

@@ -1,0 +1,194 @@
+"""The table of a sweep: a row a job, best first, with what the best setting is worth on other queries."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from experiments.config import Tuning
+from experiments.files import write_lines
+from experiments.jobs import Job, read_jobs
+from experiments.tables import markdown, mean_text, write_csv
+from experiments.tuning import Measured
+from experiments.verdict import Verdict, judge_settings
+
+#: The files of ``write_table``; the plot and the splits only where there is something to put in.
+FILES = ("sweep.csv", "sweep.md", "sweep.png", "splits.json")
+
+_NOTE_ROWS = 25  # MLflow shows the text of a run, and takes 8,000 characters
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job with what it measured; ``scores`` is its metrics.json, None where there is none."""
+
+    job: Job
+    folder: Path
+    scores: Mapping[str, Any] | None
+    run_id: str | None
+
+    def value(self, metric: str) -> float | None:
+        """Return the mean of a metric over areas, or None."""
+        return None if self.scores is None else self.scores["macro"].get(metric)
+
+
+@dataclass(frozen=True)
+class SweepTable:
+    """All jobs of a sweep, by the objective, highest first; those without a value come last."""
+
+    definition: Mapping[str, Any]
+    objective: str
+    rows: Sequence[Row]
+    collection: str  #: its name, several joined by commas
+    verdict: Verdict | None  #: of the best setting; None where settings cannot be compared query by query
+
+    @property
+    def params(self) -> dict[str, object]:
+        """What MLflow keeps of the definition."""
+        keys = ("sweeper", "launcher", "objective")
+        swept = {f"swept.{key}": _swept_text(self, key) for key in self.definition["swept"]}
+        return {key: self.definition[key] for key in keys} | {"tuning": self.definition["tuning"]["method"]} | swept
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Counts of jobs by what became of them, and the best value."""
+        found = {f"jobs/{status}": 0.0 for status in ("finished", "skipped", "failed", "killed", "running")}
+        for row in self.rows:
+            found[f"jobs/{row.job.status}"] += 1
+        best = self.rows[0].value(self.objective)
+        found |= {} if best is None else {"objective": best}
+        return found | ({} if self.verdict is None else self.verdict.metrics)
+
+
+def make_table(folder: Path, definition: Mapping[str, Any], objective: str, tuning: Tuning) -> SweepTable:
+    """Read what the jobs of a sweep left in their folders and put it together."""
+    rows = [_row(job, of_job) for job, of_job in read_jobs(folder)]
+    order = [-(value if (value := row.value(objective)) is not None else -np.inf) for row in rows]
+    rows = [rows[i] for i in np.argsort(order, kind="stable")]
+    names = dict.fromkeys(row.scores["collection"] for row in rows if row.scores)
+    return SweepTable(definition, objective, rows, ", ".join(names), _verdict(rows, definition, objective, tuning))
+
+
+def _row(job: Job, folder: Path) -> Row:
+    if job.status not in {"finished", "skipped"} or not (folder / "metrics.json").exists():
+        return Row(job, folder, None, None)
+    scores = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    origin = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    return Row(job, folder, scores, origin["run_id"])
+
+
+def _verdict(rows: Sequence[Row], definition: Mapping[str, Any], objective: str, tuning: Tuning) -> Verdict | None:
+    """Say what the best setting is worth; None where fewer than two settings were measured on the same queries."""
+    measured = [row for row in rows if row.value(objective) is not None]
+    asked = {(row.scores["collection"], *sorted(row.scores["queries"])) for row in measured if row.scores}
+    if len(measured) < 2 or len(asked) > 1:
+        return None
+    with (measured[0].folder / "per_query.csv").open(encoding="utf-8", newline="") as file:
+        area_of = {entry["query_id"]: entry["area"] for entry in csv.DictReader(file)}
+    queries = [q for q in area_of if any(row.scores and q in row.scores["queries"] for row in measured)]
+    values = np.array(
+        [[_number(row.scores["queries"][q].get(objective)) for q in queries] for row in measured if row.scores]
+    )
+    baseline = next((i for i, row in enumerate(measured) if _is_default(row.job, definition)), None)
+    names = [row.job.name for row in measured]
+    return judge_settings(Measured(values, queries, area_of, baseline), names, tuning, objective)
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _is_default(job: Job, definition: Mapping[str, Any]) -> bool:
+    """Whether the job has the values that a run without this sweep would have."""
+    return all(yaml.safe_load(value) == definition["defaults"][key] for key, value in job.settings.items())
+
+
+def _swept_text(table: SweepTable, key: str) -> str:
+    values = list(
+        dict.fromkeys(row.job.settings.get(key, "") for row in sorted(table.rows, key=lambda r: r.job.number))
+    )
+    return ", ".join(values) if len(values) <= 20 else f"{len(values)} values from {min(values)} to {max(values)}"
+
+
+def _shown_metrics(table: SweepTable) -> list[str]:
+    """Return the objective and the headline metrics that all measured jobs share."""
+    measured = [set(row.scores["macro"]) for row in table.rows if row.scores]
+    shared = set.intersection(*measured) if measured else set()
+    first = next((list(row.scores["macro"]) for row in table.rows if row.scores), [])
+    heads = [name for name in first if name in shared and name.startswith(("ac2", "ndcg", "map"))]
+    return list(dict.fromkeys([table.objective, *heads]))
+
+
+def _grid(table: SweepTable, rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    keys, metrics = table.definition["swept"], _shown_metrics(table)
+    body = []
+    for row in rows:
+        found = [mean_text(row.value(m), row.scores["sd"].get(m)) if row.scores else "—" for m in metrics]
+        body.append([str(row.job.number), *(row.job.settings.get(key, "") for key in keys), *found, row.job.status])
+    return ["job", *keys, *metrics, "status"], body
+
+
+def table_text(table: SweepTable) -> str:
+    """Return the whole table as Markdown, and what the best setting is worth; red on a terminal where it must be."""
+    return "\n\n".join(_parts(table, table.rows, is_terminal=sys.stdout.isatty()))
+
+
+def summary_text(table: SweepTable) -> str:
+    """Return the text that MLflow shows with the summary run: as much of the table as it takes."""
+    text = "\n\n".join(_parts(table, table.rows[:_NOTE_ROWS], is_terminal=False))
+    more = len(table.rows) - _NOTE_ROWS
+    text += f"\n\nand {more} more in sweep.csv" if more > 0 else ""
+    return text if len(text) < 7_500 else text[:7_400] + "\n\n(cut; the whole is in sweep.md)"
+
+
+def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool) -> list[str]:
+    parts = [f"Sweep of {', '.join(table.definition['swept']) or 'one setting'}"]
+    parts[0] += f" on {table.collection}, by {table.objective}" if table.collection else ""
+    parts.append(markdown(*_grid(table, rows)))
+    if failed := [row.job for row in rows if row.job.error]:
+        parts.append("\n".join(f"- job {job.number} failed: {job.error}" for job in failed))
+    if table.verdict is not None:
+        parts += table.verdict.lines(is_terminal=is_terminal)
+    return parts
+
+
+def write_table(table: SweepTable, folder: Path) -> list[str]:
+    """Write sweep.csv and sweep.md, and where they hold something sweep.png and splits.json; return their names."""
+    keys = table.definition["swept"]
+    metrics = list(dict.fromkeys(name for row in table.rows if row.scores for name in row.scores["macro"]))
+    header = ["job", *keys, "status", "error", "seconds", "run_id", "folder", *metrics]
+    body = [
+        [
+            row.job.number,
+            *(row.job.settings.get(key) for key in keys),
+            row.job.status,
+            row.job.error,
+            row.job.seconds,
+            row.run_id,
+            row.folder.name,
+            *(row.value(name) for name in metrics),
+        ]
+        for row in table.rows
+    ]
+    write_csv(folder / "sweep.csv", header, body)
+    write_lines(folder / "sweep.md", ["\n\n".join(_parts(table, table.rows, is_terminal=False))])
+    files = ["sweep.csv", "sweep.md"]
+    points = [(row.job.settings, value) for row in table.rows if (value := row.value(table.objective)) is not None]
+    if keys and len(points) > 1:
+        from experiments.plots import plot_sweep
+
+        plot_sweep(points, table.objective, f"Sweep on {table.collection}", folder / "sweep.png")
+        files.append("sweep.png")
+    if table.verdict is not None and table.verdict.splits:
+        splits = [{"development": s.development, "test": s.test} for s in table.verdict.splits]
+        write_lines(folder / "splits.json", [json.dumps(splits, indent=1, ensure_ascii=False)])
+        files.append("splits.json")
+    return files
