@@ -59,6 +59,13 @@ _QUOTING = (
 )
 
 
+#: Choices that a package of its own brings: group -> choice -> extra of pyproject.toml, "" for what is always there.
+_EXTRAS = {
+    "hydra/launcher": {"basic": "", "joblib": "", "submitit_local": "slurm", "submitit_slurm": "slurm", "ray": "ray"},
+    "hydra/sweeper": {"basic": "", "optuna": "optuna"},
+}
+
+
 def explain_config_error(error: Exception, overrides: Sequence[str], config_dir: Path) -> str:
     """Return one line for what Hydra or OmegaConf refused on this command line."""
     text = str(error)
@@ -67,9 +74,7 @@ def explain_config_error(error: Exception, overrides: Sequence[str], config_dir:
     if ambiguous := re.match(r"Ambiguous value for argument '(.*)'$", text.splitlines()[0] if text else ""):
         return f"cannot read {ambiguous.group(1)!r} as one value; {_QUOTING}, or give several with -m"
     if unknown := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
-        group, choice = unknown.groups()
-        choices = sorted(path.stem for path in (config_dir / group).glob("*.yaml"))
-        return f"{group}={choice}: expected one of {', '.join(choices)}{did_you_mean(choice, choices)}"
+        return _unknown_choice(*unknown.groups(), config_dir)
     if unknown := re.search(r"Could not (?:override|delete from config\.) '([^']+)'", text) or re.search(
         r"Key '([^']+)' is not in struct", text
     ):
@@ -82,6 +87,14 @@ def explain_config_error(error: Exception, overrides: Sequence[str], config_dir:
         return f"{text.splitlines()[0]}; write \\${{ where these signs are meant"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(lines[:2]) if lines else type(error).__name__
+
+
+def _unknown_choice(group: str, choice: str, config_dir: Path) -> str:
+    extras = _EXTRAS.get(group, {})
+    if extras.get(choice):
+        return f"{group}={choice}: it is not installed; pip install 'litgrade[{extras[choice]}]'"
+    choices = sorted({path.stem for path in (config_dir / group).glob("*.yaml")} | set(extras))
+    return f"{group}={choice}: expected one of {', '.join(choices)}{did_you_mean(choice, choices)}"
 
 
 def known_keys(config_dir: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -76,7 +77,12 @@ def this_job() -> Job:
     hydra = HydraConfig.get()
     swept = json.loads((Path(hydra.sweep.dir) / DEFINITION).read_text(encoding="utf-8"))["swept"]
     pairs = (override.lstrip("+~").partition("=") for override in hydra.overrides.task)
-    return Job(int(hydra.job.num), {key: value for key, _, value in pairs if key in swept})
+    return Job(int(hydra.job.num), {key: _rounded(value) for key, _, value in pairs if key in swept})
+
+
+def _rounded(value: str) -> str:
+    """Return ``0.7`` for the ``0.7000000000000001`` of a range."""
+    return f"{float(value):.10g}" if re.fullmatch(r"-?\d+\.\d{11,}", value) else value
 
 
 def carry_out(task: Callable[[DictConfig], JobResult | None], composed: DictConfig) -> float | None:

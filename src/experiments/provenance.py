@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib.metadata
 import platform
+from pathlib import Path
 from typing import Any
 
+import experiments
+import pipeline
 from experiments.collections import Collection
 from experiments.config import RunConfig
 from experiments.tracking import git_commit
@@ -40,10 +45,22 @@ def provenance(config: RunConfig, collection: Collection, run_id: str, sweep_id:
         "fingerprint": fingerprint(config, collection),
         "collection": {"name": collection.name, "fingerprint": collection.fingerprint},
         "models": {encoder.model.name: encoder.model.fingerprint for encoder in config.encoders()},
+        "code": code_fingerprint(),
         "git_commit": git_commit(),
         "python": platform.python_version(),
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
     }
+
+
+@functools.cache
+def code_fingerprint() -> str:
+    """Return a sha256 over the source files of what runs, committed or not, installed or in a checkout."""
+    digest = hashlib.sha256()
+    for package in (experiments, pipeline):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            digest.update(f"{root.name}/{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _version(name: str) -> str | None:

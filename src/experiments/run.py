@@ -28,9 +28,9 @@ from experiments.judge import judge_explanations
 from experiments.metrics import Scores, Values, aggregate, grade_ranking, measure_query
 from experiments.model_use import model_use, use_line, use_text
 from experiments.provenance import FILE as PROVENANCE
-from experiments.provenance import fingerprint, provenance
+from experiments.provenance import code_fingerprint, fingerprint, provenance
 from experiments.tables import mean_text, write_csv
-from experiments.tracking import fetch_files, find_finished, git_commit, join_sweep, tracked_run
+from experiments.tracking import fetch_files, find_finished, join_sweep, tracked_run
 from experiments.tuning import make_splits
 from pipeline.candidates import Candidates
 from pipeline.errors import UserError, without_secrets
@@ -68,6 +68,7 @@ def perform(config: RunConfig, folder: Path, tags: Mapping[str, str], name: str 
     (folder / METRICS).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
     named |= {"model": ", ".join(config.model_names()) or "none", "fingerprint": fingerprint(config, collection)}
+    named["code"] = code_fingerprint()
     with tracked_run(config.tracking, name or f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
         write_folder(result, folder, provenance(config, collection, run.run_id, tags.get("sweep_id")))
@@ -269,7 +270,9 @@ def main(composed: DictConfig) -> JobResult | None:
         print(folder)  # noqa: T201
         return None
     objective = _objective(config, folder)
-    log.info("job %s: %s %s", name, config.objective, "without a value" if objective is None else f"{objective:.4f}")
+    where = " on development queries" if isinstance(config.tuning, Holdout) else ""
+    value = "has no value" if objective is None else f"{objective:.4f}"
+    log.info("job %s: %s%s %s", name, config.objective, where, value)
     return JobResult(objective)
 
 
@@ -286,7 +289,7 @@ def _checked_config(composed: DictConfig) -> RunConfig:
 
 def _take_finished(config: RunConfig, tracking: Mlflow, folder: Path, sweep_id: str | None) -> bool:
     """Bring here what a finished run of the same fingerprint and code left, if there is one."""
-    wanted = {"fingerprint": fingerprint(config, load(config.loader())), "git_commit": git_commit(), "kind": "run"}
+    wanted = {"fingerprint": fingerprint(config, load(config.loader())), "code": code_fingerprint(), "kind": "run"}
     run_id = find_finished(tracking, wanted)
     if run_id is None:
         return False

@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config import NestedCv, Sections, read_sections
+from experiments.config import NestedCv, Sections, Tuning, read_sections
 from experiments.files import write_lines
 from experiments.jobs import DEFINITION, FILE, Job, read_jobs
 from experiments.tracking import git_commit, prepare, tracked_run
@@ -56,11 +56,8 @@ def _start(config: DictConfig) -> Started:
     tuning = sections.tuning
     folder = Path(config.hydra.sweep.dir)
     choices = config.hydra.runtime.choices
-    if isinstance(tuning, NestedCv) and choices["hydra/sweeper"] == "optuna":
-        raise UserError(
-            "tuning=nested_cv with hydra/sweeper=optuna: a search would have to be repeated for every fold; "
-            "give tuning=holdout"
-        )
+    if choices["hydra/sweeper"] == "optuna":
+        _check_search(config, tuning)
     swept = _swept_keys(config)
     definition = {
         "sweep_id": f"{folder.parent.name}-{folder.name}",
@@ -79,6 +76,19 @@ def _start(config: DictConfig) -> Started:
     write_lines(folder / DEFINITION, [json.dumps(definition, indent=1, ensure_ascii=False)])
     prepare(sections.tracking)
     return Started(folder, definition, sections)
+
+
+def _check_search(config: DictConfig, tuning: Tuning) -> None:
+    if isinstance(tuning, NestedCv):
+        raise UserError(
+            "tuning=nested_cv with hydra/sweeper=optuna: a search would have to be repeated for every fold; "
+            "give tuning=holdout"
+        )
+    if getattr(config.hydra.sweeper.direction, "name", config.hydra.sweeper.direction) != "maximize":
+        raise UserError(
+            "hydra/sweeper=optuna minimizes unless it is told otherwise, and every objective is better when higher; "
+            "give hydra.sweeper.direction=maximize, or experiment=tune_weights, which says so"
+        )
 
 
 def _swept_keys(config: DictConfig) -> list[str]:

@@ -133,6 +133,7 @@ def _told_in_one_line(uri: str) -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.WARNING)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # MLflow's seven take minutes on a dead server
+    os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # it would print the password of a server
     from alembic.util.exc import CommandError
     from mlflow.exceptions import MlflowException
