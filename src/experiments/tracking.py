@@ -103,6 +103,18 @@ def prepare(tracking: Mlflow | NoTracking) -> None:
             _connect(tracking)
 
 
+@contextmanager
+def open_client(tracking: Mlflow) -> Iterator[MlflowClient]:
+    """Give a client to read with; what goes wrong with MLflow in this block is told in one line."""
+    with _told_in_one_line(tracking.uri):
+        yield _connect(tracking)[0]
+
+
+def existing_experiments(client: MlflowClient) -> dict[str, str]:
+    """Return id -> name of every experiment."""
+    return {str(experiment.experiment_id): str(experiment.name) for experiment in client.search_experiments()}
+
+
 def find_finished(tracking: Mlflow, tags: Mapping[str, str]) -> str | None:
     """Return the id of the latest finished run with these tags, or None."""
     with _told_in_one_line(tracking.uri):
