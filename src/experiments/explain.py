@@ -74,7 +74,7 @@ def explain_config_error(error: Exception, overrides: Sequence[str], config_dir:
     if ambiguous := re.match(r"Ambiguous value for argument '(.*)'$", text.splitlines()[0] if text else ""):
         return f"cannot read {ambiguous.group(1)!r} as one value; {_QUOTING}, or give several with -m"
     if unknown := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
-        return _unknown_choice(*unknown.groups(), config_dir)
+        return _unknown_choice(unknown.group(1), unknown.group(2), config_dir)
     if unknown := re.search(r"Could not (?:override|delete from config\.) '([^']+)'", text) or re.search(
         r"Key '([^']+)' is not in struct", text
     ):

@@ -119,7 +119,8 @@ class _Lists:
             )
         if self.unjudged == "skip":  # judged papers first, in their order; what is left out fills up the end
             front = np.argsort(~is_judged, axis=-1, kind="stable")
-            kept, grades, categories = (np.take_along_axis(a, front, axis=-1) for a in (is_judged, grades, categories))
+            kept, grades = np.take_along_axis(is_judged, front, axis=-1), np.take_along_axis(grades, front, axis=-1)
+            categories = np.take_along_axis(categories, front, axis=-1)
         return _Ranked(is_judged, kept, np.where(kept, grades, 0), categories, self.all_grades)
 
 
@@ -164,8 +165,8 @@ class _Ranked:
         pairs = np.stack([self.categories[:, :evaluate], self.grades[:, :evaluate].astype(np.float64)], axis=-1)
         # Tops repeat: the rarer work of finding them out is less than rating each.
         distinct, back = np.unique(np.where(kept[..., None], pairs, -1.0), axis=0, return_inverse=True)
-        rated = gwet_ac2_batch(np.where(distinct < 0, np.nan, distinct))
-        return rated[back.reshape(-1)]
+        rated: Floats = gwet_ac2_batch(np.where(distinct < 0, np.nan, distinct))[back.reshape(-1)]
+        return rated
 
 
 def _dcg(grades: npt.NDArray[np.int64]) -> Floats:

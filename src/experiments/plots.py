@@ -43,12 +43,12 @@ def plot_arms(
                 error_kw={"linewidth": 0.8},
             )
         axes.set_title(label, loc="left", fontsize="medium")
-        axes.set_xticks(range(len(groups)), [AVERAGE if group is None else _plain(group) for group in groups])
+        axes.set_xticks(range(len(groups)), [AVERAGE if group is None else plain(group) for group in groups])
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.spines[["top", "right"]].set_visible(False)
     patches = [Patch(color=color, label=arm) for arm, color in colors.items()]
-    figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=_plain(title))
-    figure.supxlabel(_plain(footnote), fontsize="small")
+    figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=plain(title))
+    figure.supxlabel(plain(footnote), fontsize="small")
     with replacing(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
@@ -67,13 +67,13 @@ def plot_sweep(points: Sequence[tuple[Mapping[str, str], float]], metric: str, t
         axes.plot([ticks.index(text) for text, _ in at], [value for _, value in at], "o", color="C0", alpha=0.45, ms=5)
         best = [max(value for text, value in at if text == tick) for tick in ticks]
         axes.plot(range(len(ticks)), best, "-", color="C1", label="best at this value")
-        axes.set_xticks(range(len(ticks)), [_plain(tick[:24]) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
-        axes.set_xlabel(_plain(key))
+        axes.set_xticks(range(len(ticks)), [plain(tick[:24]) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
+        axes.set_xlabel(plain(key))
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel(_plain(metric))
+    figure.axes[0].set_ylabel(plain(metric))
     figure.axes[0].legend(frameon=False, fontsize="small")
-    figure.suptitle(_plain(title), fontsize="medium")
+    figure.suptitle(plain(title), fontsize="medium")
     with replacing(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
@@ -90,5 +90,6 @@ def _bar(scores: Scores, area: str | None, name: str) -> tuple[float, float] | N
     return None if mean is None else (mean, sd or 0.0)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return the text as matplotlib shows it letter by letter."""
     return text.replace("$", r"\$")  # or matplotlib reads a formula

@@ -99,7 +99,7 @@ def _verdict(rows: Sequence[Row], definition: Mapping[str, Any], objective: str,
     )
     baseline = next((i for i, row in enumerate(measured) if _is_default(row.job, definition)), None)
     names = [row.job.name for row in measured]
-    return judge_settings(Measured(values, queries, area_of, baseline), names, tuning, objective)
+    return judge_settings(Measured(values, queries, area_of, baseline), names.__getitem__, tuning, objective)
 
 
 def _number(value: float | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,7 @@ class Verdict:
 
     metric: str
     measured: Measured
-    names: Sequence[str]  #: of the settings, as a reader knows them
+    name_of: Callable[[int], str]  #: a setting as a reader knows it
     tuning: Tuning
     splits: Sequence[Split]
 
@@ -68,7 +68,9 @@ class Verdict:
         """Return paragraphs of Markdown; that a best setting was chosen in sample is red on a terminal."""
         best = self.measured.best()
         value = self.measured.means()[best]
-        found = f"Best by {self.metric} on all {len(self.measured.query_ids)} queries: {self.names[best]}, {value:.3f}"
+        found = (
+            f"Best by {self.metric} on all {len(self.measured.query_ids)} queries: {self.name_of(best)}, {value:.3f}"
+        )
         if isinstance(self.tuning, NoTuning):
             warning = (
                 "This setting was chosen on the queries it is measured on, so its figure is too good by an unknown "
@@ -84,7 +86,7 @@ class Verdict:
         for i, c in enumerate(self.chosen):
             baseline = "—" if c.baseline_test is None else f"{c.baseline_test:.3f}"
             sizes = f"{len(c.split.development)} / {len(c.split.test)}"
-            rows.append([str(i + 1), sizes, self.names[c.setting], f"{c.development:.3f}", f"{c.test:.3f}", baseline])
+            rows.append([str(i + 1), sizes, self.name_of(c.setting), f"{c.development:.3f}", f"{c.test:.3f}", baseline])
         header = ["fold", "queries dev / test", "chosen setting", "dev", "test", "default on test"]
         return markdown(header, rows)
 
@@ -96,7 +98,7 @@ class Verdict:
         return f"{text}, of the default setting on the same queries {baseline:.3f}: {self.against_baseline}."
 
 
-def judge_settings(measured: Measured, names: Sequence[str], tuning: Tuning, metric: str) -> Verdict:
+def judge_settings(measured: Measured, name_of: Callable[[int], str], tuning: Tuning, metric: str) -> Verdict:
     """Choose and report as ``tuning`` says."""
     known = {query_id: measured.area_of[query_id] for query_id in measured.query_ids}
-    return Verdict(metric, measured, names, tuning, make_splits(tuning, known))
+    return Verdict(metric, measured, name_of, tuning, make_splits(tuning, known))

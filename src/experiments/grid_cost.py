@@ -1,0 +1,48 @@
+"""What it would cost to grade one more paper a query: the second axis of the question how many papers to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import hydra
+
+from experiments.config import RunConfig, read_config
+from pipeline.candidates import Candidates
+from pipeline.llm.estimates import EstimateOnly
+
+_SAMPLE = 20  # queries whose prompts are built
+
+
+@dataclass(frozen=True)
+class Cost:
+    """About what grading one paper takes, from real prompts that were not sent; at most in output."""
+
+    model: str
+    tokens: float  #: of input and output
+    usd: float | None  #: None: the price is not known
+    queries: int  #: whose prompts were counted
+    papers: int
+
+
+def cost_of_a_paper(config: RunConfig, tables: Sequence[Candidates]) -> Cost | None:
+    """Build the paper's prompts for the papers that this config keeps, and divide their estimate by their number.
+
+    The grading model is that of ``llm=mistral``, whose price is known. None where there is nothing to grade.
+    """
+    grading = read_config(hydra.compose("config", overrides=["arm=bm25_mpnet_llm", "llm=mistral", "llm.mode=estimate"]))
+    (grade,) = (stage for name, stage in grading.stages() if name == "grade")
+    (_, by_meaning), (_, cut) = config.stages()[2:]
+    some = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables[:_SAMPLE]]
+    ranked = cut(by_meaning(some))
+    papers = sum(len(table) for table in ranked)
+    if not papers:
+        return None
+    try:
+        grade(ranked)
+    except EstimateOnly as found:
+        estimate = found.estimate
+        tokens = (estimate.input_tokens + estimate.output_tokens) / papers
+        usd = None if estimate.usd is None else estimate.usd / papers
+        return Cost(estimate.model, tokens, usd, len(ranked), papers)
+    raise AssertionError("a stage that asks a model raises in place of asking")

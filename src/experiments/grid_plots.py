@@ -1,0 +1,202 @@
+"""Pictures of a grid: weights, alpha and cutoffs, recall against cost, and where the config's own setting stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.files import replacing
+from experiments.grid_cost import Cost
+from experiments.grid_summary import Summary
+from experiments.plots import plain
+from pipeline.candidates import Candidates
+from pipeline.stages.semantic import PARTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+
+_OWN = {"marker": "*", "ms": 13, "mfc": "white", "mec": "black", "ls": "none"}  # the setting of the config
+
+
+def plot_all(summary: Summary, tables: Sequence[Candidates], cost: Cost | None, folder: Path) -> list[str]:
+    """Draw every picture into the folder and return the names of the files."""
+    pictures: dict[str, Callable[[], Figure]] = {
+        "weights.png": lambda: weights_figure(summary),
+        "recall.png": lambda: recall_figure(summary, tables, cost),
+        "settings.png": lambda: settings_figure(summary),
+    }
+    for name, draw in pictures.items():
+        figure = draw()
+        with replacing(folder / name) as partial:
+            figure.savefig(partial, dpi=150, metadata={"Software": None})
+    return list(pictures)
+
+
+def _figure(width: float, height: float) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def weights_figure(summary: Summary) -> Figure:
+    """Draw title against abstract weight, one panel an alpha; what both leave goes to keywords and disciplines.
+
+    Color: the mean of the objective over the ways to share that rest out. Cutoffs and normalization are the config's.
+    """
+    grid, weights = summary.settings.grid, summary.settings.weights
+    config, own = summary.config, summary.verdict.measured.baseline
+    wanted = (config.score.normalize, config.cutoffs.bm25, config.cutoffs.semantic)
+    outer = [block for block in summary.settings.outer if block[:3] == wanted]
+    first = wanted if outer else summary.settings.outer[0][:3]
+    values = summary.values.reshape(-1, len(weights))
+    panels = {b[3]: values[i] for i, b in enumerate(summary.settings.outer) if b[:3] == first}
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = _figure(3.1 * columns + 0.8, 2.9 * rows + 0.9)
+    n = round(1 / grid.step)
+    at = np.rint(weights[:, :2] * n).astype(int)
+    means = {alpha: _means_by_cell(at, of_alpha, n) for alpha, of_alpha in panels.items()}
+    low, high = min(np.nanmin(m) for m in means.values()), max(np.nanmax(m) for m in means.values())
+    all_axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    edges = (np.arange(n + 2) - 0.5) / n
+    for axes, (alpha, cells) in zip(all_axes, means.items(), strict=False):
+        mesh = axes.pcolormesh(edges, edges, cells.T, vmin=low, vmax=high, cmap="viridis", rasterized=True)
+        axes.set_title(f"alpha {alpha:g}", loc="left", fontsize="medium")
+        axes.set_aspect("equal")
+        axes.spines[["top", "right"]].set_visible(False)
+        if own is not None and alpha == config.weights.alpha:
+            axes.plot(config.weights.title, config.weights.abstract, **_OWN)
+            place = (config.weights.title, config.weights.abstract)
+            line = {"arrowstyle": "-", "lw": 0.6}
+            axes.annotate("this config", place, (0.42, 0.88), fontsize="small", arrowprops=line)
+    for axes in all_axes[len(means) :]:
+        axes.set_visible(False)
+    figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8)
+    figure.supxlabel("weight of the title", fontsize="medium")
+    figure.supylabel("weight of the abstract", fontsize="medium")
+    rest = f"the rest: {PARTS[2]} and {PARTS[3]}, mean over the ways to share it"
+    figure.suptitle(
+        plain(f"{summary.collection.name}, cutoffs {first[1]}/{first[2]}, {first[0]}; {rest}"), fontsize="medium"
+    )
+    return figure  # type: ignore[no-any-return]
+
+
+def _means_by_cell(at: npt.NDArray[np.int64], values: Floats, n: int) -> Floats:
+    sums, counts = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
+    np.add.at(sums, (at[:, 0], at[:, 1]), values)
+    np.add.at(counts, (at[:, 0], at[:, 1]), 1)
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+
+def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | None) -> Figure:
+    """Draw recall against the number of papers kept, and on the right what grading so many papers a query costs."""
+    config = summary.config
+    by_words = _recall_curve(summary, tables)
+    (_, by_meaning), _ = config.stages()[2:]
+    kept = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables]
+    ranked = _recall_curve(summary, by_meaning(kept))
+    figure = _figure(8.0, 4.6)
+    axes = figure.subplots()
+    axes.plot(np.arange(1, len(by_words) + 1), by_words, color="C0", label="BM25 order: what its cutoff lets through")
+    label = f"semantic order of the first {config.cutoffs.bm25}: what grading would see"
+    axes.plot(np.arange(1, len(ranked) + 1), ranked, color="C1", label=label)
+    for cutoff, curve, color in ((config.cutoffs.bm25, by_words, "C0"), (config.cutoffs.semantic, ranked, "C1")):
+        value = curve[min(cutoff, len(curve)) - 1]
+        axes.plot(cutoff, value, **{**_OWN, "mec": color})
+        axes.annotate(f"{cutoff}: {value:.3f}", (cutoff, value), (6, -14), textcoords="offset points", fontsize="small")
+    axes.set_xscale("log")
+    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if k <= len(by_words)]
+    axes.set_xticks(ticks, [str(k) for k in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("papers kept a query")
+    axes.set_ylabel(f"recall, grade {config.metrics.min_grade} and above")
+    axes.set_ylim(0, 1.02)
+    axes.grid(alpha=0.3)
+    lines = list(axes.lines[:2])
+    if cost is not None:
+        right = axes.twinx()
+        k = np.arange(1, len(ranked) + 1)
+        per_paper = cost.tokens / 1000 if cost.usd is None else 1000 * cost.usd
+        unit = "thousand tokens" if cost.usd is None else "US dollars for 1,000 queries"
+        about = f"grading by {cost.model.split('/')[-1]}, about {cost.tokens:,.0f} tokens a paper"
+        lines += right.plot(k, k * per_paper, color="C3", ls="--", lw=1, label=about)
+        right.set_ylabel(f"cost of grading so many papers a query\n({unit})", color="C3")
+        right.set_ylim(bottom=0)
+    axes.legend(lines, [str(line.get_label()) for line in lines], loc="lower center", bbox_to_anchor=(0.5, 1.0),
+                frameon=False, fontsize="small")  # fmt: skip
+    figure.suptitle(plain(summary.collection.name), fontsize="medium")
+    return figure  # type: ignore[no-any-return]
+
+
+def _recall_curve(summary: Summary, tables: Sequence[Candidates]) -> Floats:
+    """Return recall after 1, 2, ... papers, the mean of area means over the queries that have judgments."""
+    judgments, min_grade = summary.collection.judgments, summary.config.metrics.min_grade
+    longest = max(len(table) for table in tables)
+    areas: dict[str, list[Floats]] = {}
+    for table in tables:
+        grades = judgments[table.query.query_id]
+        if not grades:
+            continue
+        n_relevant = max(1, sum(grade >= min_grade for grade in grades.values()))
+        found = np.cumsum([grades.get(paper.paper_id, 0) >= min_grade for paper in table.papers]) / n_relevant
+        padded = np.pad(found, (0, longest - len(found)), mode="edge") if len(found) else np.zeros(longest)
+        areas.setdefault(table.query.area, []).append(padded)
+    curve: Floats = np.mean([np.mean(curves, axis=0) for curves in areas.values()], axis=0)
+    return curve
+
+
+def settings_figure(summary: Summary) -> Figure:
+    """Draw the objective against alpha, against the cutoffs, and its distribution over all settings."""
+    columns, values, own = summary.settings.columns(), summary.values, summary.verdict.measured.baseline
+    keys = [key for key in columns if key.split(".")[1] in {"alpha", "bm25", "semantic", "normalize"}]
+    keys = [key for key in keys if len(np.unique(columns[key])) > 1]
+    figure = _figure(3.3 * (len(keys) + 1) + 0.6, 3.8)
+    *panels, last = figure.subplots(1, len(keys) + 1, squeeze=False)[0]
+    for axes, key in zip(panels, keys, strict=True):
+        ticks = list(dict.fromkeys(columns[key].tolist()))
+        groups = [values[columns[key] == tick] for tick in ticks]
+        x = np.arange(len(ticks))
+        bounds = np.array([np.quantile(group, [0.05, 0.5, 0.95, 1]) for group in groups]).T
+        axes.fill_between(x, bounds[0], bounds[2], alpha=0.25, color="C0", label="5 to 95 % of the settings")
+        axes.plot(x, bounds[1], color="C0", label="median")
+        axes.plot(x, bounds[3], color="C1", label="highest")
+        if own is not None:
+            same = _same_otherwise(columns, key, own)
+            at = [ticks.index(tick) for tick in columns[key][same].tolist()]
+            axes.plot(at, values[same], color="black", lw=1, label="this config, only this changed")
+            axes.plot(ticks.index(columns[key][own].item()), values[own], **_OWN)
+        axes.set_xticks(x, [f"{tick:g}" if isinstance(tick, float) else str(tick) for tick in ticks])
+        axes.set_xlabel(key)
+        axes.set_ylim(values.min(), values.max() + 0.05 * np.ptp(values) + 1e-9)
+        axes.grid(axis="y", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    last.hist(values, bins=60, color="C0", alpha=0.7)
+    if own is not None:
+        last.axvline(values[own], color="black", lw=1.2)
+        place = f"this config: {values[own]:.3f},\nbetter than {summary.percentile:.1f} %"
+        last.annotate(place, (values[own], 0.97), (-6, 0), xycoords=("data", "axes fraction"), va="top", ha="right",
+                      textcoords="offset points", fontsize="small")  # fmt: skip
+    last.set_xlabel(summary.config.objective)
+    last.set_ylabel(f"of {len(values):,} settings")
+    last.spines[["top", "right"]].set_visible(False)
+    if panels:
+        panels[0].set_ylabel(summary.config.objective)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    figure.suptitle(plain(summary.collection.name), fontsize="medium")
+    return figure  # type: ignore[no-any-return]
+
+
+def _same_otherwise(columns: dict[str, npt.NDArray[Any]], key: str, own: int) -> npt.NDArray[np.intp]:
+    """Return the settings that differ from this one in no other key, in the order of that key."""
+    same = np.all([values == values[own] for name, values in columns.items() if name != key], axis=0)
+    return np.flatnonzero(same)
