@@ -12,7 +12,7 @@ from experiments.model_use import ungraded
 from experiments.plots import AVERAGE, plot_arms
 from experiments.run import RunResult
 from experiments.statistics import Comparison, compare, holm
-from experiments.tables import latex, markdown, mean_text, write_csv
+from experiments.tables import COMPARISON_HEADER, comparison_cells, latex, markdown, mean_text, write_csv
 
 #: The files of ``write_table``.
 FILES = ("table.md", "table.tex", "table.csv", "comparisons.csv", "table.png")
@@ -134,10 +134,8 @@ def _marks(table: ArmTable, arm: str, name: str) -> str:
 def _comparison_rows(table: ArmTable) -> tuple[list[str], list[list[str]]]:
     rows = []
     for (name, arm), (c, p_holm) in table.comparisons.items():
-        interval = "—" if c.interval is None else f"{c.interval[0]:+.3f} to {c.interval[1]:+.3f}"
-        numbers = [f"{c.mean_difference:+.3f}", interval, f"{c.w:g}", f"{c.n_nonzero} of {c.n_queries}"]
-        rows.append([name, arm, *numbers, f"{c.p_value:.3g}", f"{p_holm:.3g}"])
-    return ["metric", "arm", "difference", "95% interval", "W", "queries that differ", "p", "p (Holm)"], rows
+        rows.append([name, arm, *comparison_cells(c, p_holm)])
+    return ["metric", "arm", *COMPARISON_HEADER], rows
 
 
 def _exact_comparisons(table: ArmTable) -> tuple[list[str], list[list[object]]]:

@@ -77,7 +77,7 @@ def weights_figure(summary: Summary) -> Figure:
             axes.plot(config.weights.title, config.weights.abstract, **_OWN)
             place = (config.weights.title, config.weights.abstract)
             line = {"arrowstyle": "-", "lw": 0.6}
-            axes.annotate("this config", place, (0.42, 0.88), fontsize="small", arrowprops=line)
+            axes.annotate(summary.own_name, place, (0.42, 0.88), fontsize="small", arrowprops=line)
     for axes in all_axes[len(means) :]:
         axes.set_visible(False)
     figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8)
@@ -172,7 +172,7 @@ def settings_figure(summary: Summary) -> Figure:
         if own is not None:
             same = _same_otherwise(columns, key, own)
             at = [ticks.index(tick) for tick in columns[key][same].tolist()]
-            axes.plot(at, values[same], color="black", lw=1, label="this config, only this changed")
+            axes.plot(at, values[same], color="black", lw=1, label=f"{summary.own_name}, only this changed")
             axes.plot(ticks.index(columns[key][own].item()), values[own], **_OWN)
         axes.set_xticks(x, [f"{tick:g}" if isinstance(tick, float) else str(tick) for tick in ticks])
         axes.set_xlabel(key)
@@ -182,9 +182,11 @@ def settings_figure(summary: Summary) -> Figure:
     last.hist(values, bins=60, color="C0", alpha=0.7)
     if own is not None:
         last.axvline(values[own], color="black", lw=1.2)
-        place = f"this config: {values[own]:.3f},\nbetter than {summary.percentile:.1f} %"
-        last.annotate(place, (values[own], 0.97), (-6, 0), xycoords=("data", "axes fraction"), va="top", ha="right",
-                      textcoords="offset points", fontsize="small")  # fmt: skip
+        last.set_title(
+            f"{summary.own_name}: {values[own]:.3f}, better than {summary.percentile:.1f} %",
+            loc="left",
+            fontsize="small",
+        )
     last.set_xlabel(summary.config.objective)
     last.set_ylabel(f"of {len(values):,} settings")
     last.spines[["top", "right"]].set_visible(False)

@@ -15,6 +15,7 @@ from experiments.grid_settings import Settings
 from experiments.statistics import RESAMPLES, generator
 from experiments.tables import markdown
 from experiments.verdict import Verdict
+from pipeline.scoring import Weights
 from pipeline.stages.semantic import PARTS
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +39,14 @@ class Summary:
         """The objective of every setting, the mean of its area means; -inf where it has no value."""
         values: Floats = np.nan_to_num(self.verdict.measured.means(), nan=-np.inf)
         return values
+
+    @property
+    def own_name(self) -> str:
+        """How the setting of the config is called."""
+        config = self.config
+        is_paper = (config.weights, config.score.normalize) == (Weights(), "minmax")
+        cutoffs = (config.cutoffs.bm25, config.cutoffs.semantic)
+        return "the paper's setting" if is_paper and cutoffs == (100, 50) else "this config"
 
     @property
     def percentile(self) -> float | None:
@@ -71,7 +80,7 @@ class Summary:
         name, value = self.settings.name(own), self.values[own]
         gap = self.values.max() - value
         return (
-            f"The setting of this config, {name}: {value:.3f}, better than {self.percentile:.1f} % of all settings, "
+            f"{self.own_name.capitalize()}, {name}: {value:.3f}, better than {self.percentile:.1f} % of all settings, "
             f"{gap:.3f} below the highest (which is chosen in sample)."
         )
 
@@ -104,7 +113,7 @@ class Summary:
         ranks = np.argsort(np.argsort(-self.values, kind="stable"))
         rows = [
             [
-                f"{ranks[i] + 1:,}" + (" (this config)" if i == own else ""),
+                f"{ranks[i] + 1:,}" + (f" ({self.own_name})" if i == own else ""),
                 *(
                     f"{value:g}" if isinstance(value, float) else str(value)
                     for value in self.settings.values(i).values()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.files import replacing
+from experiments.statistics import Comparison
 
 Rows = Sequence[Sequence[str]]
 
@@ -47,9 +48,28 @@ def mean_text(mean: float | None, sd: float | None) -> str:
     return "—" if mean is None else f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
 
 
+#: What ``comparison_cells`` returns.
+COMPARISON_HEADER = ("difference", "95% interval", "W", "queries that differ", "p", "p (Holm)")
+
+
+def comparison_cells(comparison: Comparison, p_holm: float) -> list[str]:
+    """Return a comparison as a reader wants it, with its p-value after Holm's correction."""
+    c = comparison
+    interval = "—" if c.interval is None else f"{c.interval[0]:+.3f} to {c.interval[1]:+.3f}"
+    numbers = [f"{c.mean_difference:+.3f}", interval, f"{c.w:g}", f"{c.n_nonzero} of {c.n_queries}"]
+    return [*numbers, f"{c.p_value:.3g}", f"{p_holm:.3g}"]
+
+
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file; a missing value is an empty cell."""
+    """Write a CSV file; a missing value is an empty cell.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe before it, as OWASP advises for CSV injection.
+    """
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerows([_harmless(cell) for cell in row] for row in rows)
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
