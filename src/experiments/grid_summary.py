@@ -70,7 +70,7 @@ class Summary:
         title = f"{len(self.settings):,} settings on {self.collection.name}, by {self.config.objective}"
         parts = [title, *([f"Note: {self.collection.notice}"] if self.collection.notice else [])]
         parts += [self._places(), self._flatness(), *self._missing_parts()]
-        parts += [f"**The {_TOP} highest**", markdown(*self._table())]
+        parts += [f"**The {_TOP} highest that differ in any query**", markdown(*self._table())]
         return [*parts, "**What choosing is worth**", *self.verdict.lines(is_terminal=is_terminal)]
 
     def _places(self) -> str:
@@ -106,23 +106,23 @@ class Summary:
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        order = [int(i) for i in np.argsort(-self.values, kind="stable")[:_TOP]]
+        """Return the highest settings, one for all those that measure alike in every query, and the config's own."""
+        order = np.argsort(-self.values, kind="stable")
+        alike: dict[bytes, list[int]] = {}
+        for i in order:
+            if (key := self.scores.objective[i].round(9).tobytes()) in alike or len(alike) < _TOP:
+                alike.setdefault(key, []).append(int(i))
+        shown = [(found[0], len(found)) for found in alike.values()]
         own = self.verdict.measured.baseline
-        shown = order if own is None or own in order else [*order, own]
+        shown += [] if own is None or any(own in found for found in alike.values()) else [(own, 1)]
         names = list(dict.fromkeys([self.config.objective, "ac2", *_headlines(self.scores)]))
-        ranks = np.argsort(np.argsort(-self.values, kind="stable"))
-        rows = [
-            [
-                f"{ranks[i] + 1:,}" + (f" ({self.own_name})" if i == own else ""),
-                *(
-                    f"{value:g}" if isinstance(value, float) else str(value)
-                    for value in self.settings.values(i).values()
-                ),
-                *(f"{self.scores.macro[name][i]:.3f}" for name in names),
-            ]
-            for i in shown
-        ]
-        return ["place", *(key.split(".")[1] for key in self.settings.values(0)), *names], rows
+        places = np.argsort(order)
+        rows = []
+        for i, n_alike in shown:
+            values = [f"{v:g}" if isinstance(v, float) else str(v) for v in self.settings.values(i).values()]
+            place = f"{places[i] + 1:,}" + (f" ({self.own_name})" if i == own else "")
+            rows.append([place, *values, *(f"{self.scores.macro[name][i]:.3f}" for name in names), f"{n_alike:,}"])
+        return ["place", *(key.split(".")[1] for key in self.settings.values(0)), *names, "settings alike"], rows
 
 
 def _headlines(scores: GridScores) -> list[str]:
