@@ -86,19 +86,44 @@ def test_commands_on_a_snapshot_run(command, collect):
 OTHERS = [c for c in commands(".venv/bin/litgrade ") if c not in COLLECTING and "collection=snapshot" not in c]
 
 
+# What makes a command of the docs one of seconds, or of this machine.
+SMALLER = {
+    "experiment=sweep_weights": ["weights.title=0.55,0.65", "weights.alpha=0.15"],
+    "experiment=sweep_cutoffs": ["cutoffs.bm25=100,200", "cutoffs.semantic=50"],
+    "experiment=tune_weights": ["hydra.sweeper.n_trials=2"],
+    "experiment=weights_simplex": ["grid.step=0.25"],
+}
+NAMES_OF_RUNS = {"RUN_A": "0", "RUN_B": "1", "EXPERIMENT": "."}  # folders of a sweep that stand for them
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory, small_collection):
+    """A sweep of two jobs."""
+    folder = tmp_path_factory.mktemp("runs") / "sweep"
+    chosen = ["collection=beir", f"collection.path={small_collection}", "arm=bm25", "tracking=none"]
+    litgrade("run", "-m", *chosen, "bm25.k1=1,2", f"hydra.sweep.dir={folder}", cwd=folder.parent)
+    return folder
+
+
 @pytest.mark.parametrize("command", OTHERS)
-def test_litgrade_commands_run(command, tmp_path, small_collection, cache):
+def test_litgrade_commands_run(command, tmp_path, small_collection, cache, two_runs):
     """With the small embedder in place of the large one, because embedding takes minutes.
 
     Recorded answers belong to the ranking of the large one; its vectors come from the store that `make ablation` fills.
     """
     command = command.replace("FOLDER", str(small_collection))
+    command = command.replace("submitit_slurm hydra.launcher.partition=NAME", "submitit_local")
     if "../shared" in command:
         if not SHARED.is_dir():
             pytest.skip("the shared collections (../shared/data) are not here")
         command = command.replace("../shared", str(SHARED))
     verb, *rest = shlex.split(command)[1:]
-    if verb in {"run", "ablation"} and "--help" not in rest:
+    if verb in {"compare", "report"}:
+        rest = [
+            *(str(two_runs / NAMES_OF_RUNS[word]) if word in NAMES_OF_RUNS else word for word in rest),
+            "tracking=none",
+        ]
+    if verb in {"run", "ablation", "grid"} and "--help" not in rest:
         if "arm=bm25" not in rest and "experiment=bm25_baseline" not in rest:
             if "../shared" in command or str(SHARED) in command:
                 rest = ["--cfg", "job", *rest]  # composed only: these take minutes, see docs/results.md
@@ -111,6 +136,7 @@ def test_litgrade_commands_run(command, tmp_path, small_collection, cache):
             else:
                 rest += [] if "embedder=minilm" in rest else ["embedder=minilm"]
         rest += ["tracking=none", f"paths.models={MODELS}", f"paths.cache={cache}"]
+        rest += [word for name, words in SMALLER.items() if any(name in given for given in rest) for word in words]
     assert litgrade(verb, *rest, cwd=tmp_path, HF_ENDPOINT="http://127.0.0.1:1").stdout
 
 

@@ -12,7 +12,15 @@ from experiments.model_use import ungraded
 from experiments.plots import AVERAGE, plot_arms
 from experiments.run import RunResult
 from experiments.statistics import Comparison, compare, holm
-from experiments.tables import COMPARISON_HEADER, comparison_cells, latex, markdown, mean_text, write_csv
+from experiments.tables import (
+    COMPARISON_HEADER,
+    comparison_cells,
+    comparison_legend,
+    latex,
+    markdown,
+    mean_text,
+    write_csv,
+)
 
 #: The files of ``write_table``.
 FILES = ("table.md", "table.tex", "table.csv", "comparisons.csv", "table.png")
@@ -152,9 +160,8 @@ def _legend(table: ArmTable) -> str:
     scores = table.any_result.scores
     average = "Average: mean of the area means ± mean of their standard deviations. " if len(scores.areas) > 1 else ""
     return (
-        f"{average}* p < 0.05, ** p < 0.01, *** p < 0.001 against {table.baseline}: paired Wilcoxon signed-rank "
-        "test over queries (normal approximation, as in the paper), Holm-corrected over the arms of a metric. "
-        "Interval: paired bootstrap, stratified by area. An arm is held against the judgments of its own top papers. "
+        f"{average}* p < 0.05, ** p < 0.01, *** p < 0.001 against {table.baseline}: "
+        f"{comparison_legend('arms')} An arm is held against the judgments of its own top papers. "
         "—: no value; an arm without relevance categories has no AC2, an area with a single query gives no interval."
     )
 

@@ -11,13 +11,23 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import Field, NonNegativeInt, ValidationError
 
 from experiments import cli
-from experiments.comparison import FILES, Comparisons, compare_runs, comparison_text, write_comparison
+from experiments.comparison import Comparisons, compare_runs
+from experiments.comparison_files import write_comparison
+from experiments.comparison_text import comparison_text
 from experiments.config import Mlflow, NoTracking, Section
 from experiments.explain import explain_validation
 from experiments.finished_runs import find_runs
-from experiments.tracking import tracked_run
+from experiments.tracking import legal_part, tracked_run
 from pipeline.errors import UserError
 from pipeline.llm.settings import Count
+
+_LONGEST_NOTE = 7_500  # what MLflow shows of a description
+
+
+class Paths(Section):
+    """Where copies of what MLflow keeps are put."""
+
+    cache: Path
 
 
 class CompareConfig(Section):
@@ -28,7 +38,7 @@ class CompareConfig(Section):
     top: Count
     shown: NonNegativeInt
     seed: NonNegativeInt
-    cache: Path
+    paths: Paths
     tracking: Annotated[Mlflow | NoTracking, Field(discriminator="backend")]
 
 
@@ -41,24 +51,37 @@ def main(composed: DictConfig) -> None:
         raise UserError(explain_validation(error)) from error
     if not config.runs:
         raise UserError("which runs? litgrade compare RUN_A RUN_B: folders, MLflow run ids, names, or a sweep id")
-    runs = find_runs(config.runs, config.tracking, config.cache)
+    runs = find_runs(config.runs, config.tracking, config.paths.cache)
     if len(runs) < 2:
         raise UserError(f"{', '.join(config.runs)}: that is one run; name another one to compare it with")
     compared = compare_runs(runs, config.metrics, top=config.top, seed=config.seed)
-    folder = Path(HydraConfig.get().runtime.output_dir)
     text = comparison_text(compared, config.shown)
-    write_comparison(compared, text, folder)
-    _log(config, compared, folder)
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    files = write_comparison(compared, text, folder)
+    _log(config, compared, text, folder, files)
     print(text)  # noqa: T201
     print(folder)  # noqa: T201
 
 
-def _log(config: CompareConfig, compared: Comparisons, folder: Path) -> None:
-    names = [run.name for run in compared.runs]
-    tags = {"kind": "comparison", "collection": compared.runs[0].collection}
-    with tracked_run(config.tracking, f"compare {', '.join(names)}"[:250], tags) as run:
-        run.log({"runs": ", ".join(run.run_id or str(run.folder) for run in compared.runs)[:5_000]}, {}, {})
-        run.log_files(folder, FILES)
+def _log(config: CompareConfig, compared: Comparisons, text: str, folder: Path, files: list[str]) -> None:
+    first, others = compared.first, compared.runs[1:]
+    names = f"{others[0].name} and {len(others) - 1} more" if len(others) > 1 else others[0].name
+    tags = {
+        "kind": "comparison",
+        "collection": first.collection,
+        "mlflow.note.content": text
+        if len(text) <= _LONGEST_NOTE
+        else f"{text[:_LONGEST_NOTE]}…\n\n(whole: comparison.md)",
+    }
+    params = {"baseline": first.name, "metrics": ", ".join(compared.metrics), "top": compared.top, "seed": config.seed}
+    params |= {f"run_{i}": run.run_id or str(run.folder) for i, run in enumerate(compared.runs)}
+    figures: dict[str, float] = {}
+    for entry in compared.compared:
+        prefix = f"{legal_part(entry.run.name)}/{entry.metric}"
+        figures |= {f"{prefix}.difference": entry.comparison.mean_difference, f"{prefix}.p_holm": entry.p_holm}
+    with tracked_run(config.tracking, f"compare {first.name} with {names}"[:250], tags) as run:
+        run.log(params, figures, {})
+        run.log_files(folder, files)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import importlib
 import logging
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -198,19 +198,7 @@ class RunConfig(Section):
 
     def loader(self) -> Loader:
         """Return the loader of the collection, its settings checked."""
-        settings = dict(self.collection)
-        name = settings.pop("name", None)
-        known = sorted(module.name for module in pkgutil.iter_modules(collections.__path__))
-        if name not in known:
-            raise UserError(
-                f"collection.name={name}: expected one of {', '.join(known)}{did_you_mean(str(name), known)}"
-            )
-        module = importlib.import_module(f"{collections.__name__}.{name}")
-        try:
-            loader: Loader = TypeAdapter(module.Loader).validate_python(settings)
-        except ValidationError as error:
-            raise UserError(explain_validation(error, within="collection")) from error
-        return loader
+        return loader_of(self.collection)
 
     def stages(self) -> list[tuple[str, Stage]]:
         """Return the stages of the arm with their names, in order, their settings checked."""
@@ -242,6 +230,21 @@ class RunConfig(Section):
     def asked_model(self) -> str | None:
         """The language model that grades, or None."""
         return next((stage.llm.model for _, stage in self.stages() if isinstance(stage, grade.Stage)), None)
+
+
+def loader_of(collection: Mapping[str, Any]) -> Loader:
+    """Return the loader for the ``collection`` of a config, its settings checked."""
+    settings = dict(collection)
+    name = settings.pop("name", None)
+    known = sorted(module.name for module in pkgutil.iter_modules(collections.__path__))
+    if name not in known:
+        raise UserError(f"collection.name={name}: expected one of {', '.join(known)}{did_you_mean(str(name), known)}")
+    module = importlib.import_module(f"{collections.__name__}.{name}")
+    try:
+        loader: Loader = TypeAdapter(module.Loader).validate_python(settings)
+    except ValidationError as error:
+        raise UserError(explain_validation(error, within="collection")) from error
+    return loader
 
 
 def unread_overrides(composed: DictConfig, overrides: Sequence[str]) -> list[str]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import json
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from experiments.config import Mlflow, NoTracking
+from experiments import jobs
+from experiments.collections import Collection
+from experiments.config import Mlflow, NoTracking, loader_of
 from experiments.metrics import Scores
+from experiments.provenance import FILE as PROVENANCE
+from experiments.tables import read_csv
 from experiments.tracking import existing_experiments, open_client
-from pipeline.errors import UserError, did_you_mean
+from pipeline.errors import UserError, did_you_mean, without_secrets
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -44,6 +49,25 @@ class FinishedRun:
         """The name of the collection."""
         return str(self.metrics["collection"])
 
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """What provenance.json says; nothing where a run of an earlier version left none."""
+        path = self.folder / PROVENANCE
+        origin: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return origin
+
+    @property
+    def collection_fingerprint(self) -> str | None:
+        """The fingerprint of the collection's content, where it is known."""
+        return (self.origin.get("collection") or {}).get("fingerprint")
+
+    def load_collection(self) -> Collection:
+        """Read the collection; raise ``UserError`` where it is not here or not the one that the run read."""
+        collection = loader_of(self.settings["collection"]).load()
+        if self.collection_fingerprint not in {None, collection.fingerprint}:
+            raise UserError(f"{self.collection}: the collection has changed since run {self.name}")
+        return collection
+
     def rankings(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of ranking.jsonl by query, in rank order."""
         rows: dict[str, list[dict[str, Any]]] = {}
@@ -68,60 +92,73 @@ def find_runs(references: Sequence[str], tracking: Mlflow | NoTracking, cache: P
 
 
 def _distinct(runs: list[FinishedRun]) -> list[FinishedRun]:
-    often = Counter(run.name for run in runs)
-    return [
-        replace(run, name=f"{run.name} ({(run.run_id or run.folder.parent.name)[:8]})") if often[run.name] > 1 else run
-        for run in runs
+    """Give runs of one name longer ones, no longer than it takes to tell them apart."""
+    longer: list[Callable[[FinishedRun], str]] = [
+        lambda run: f"{run.name} ({run.run_id[:_SHORTEST_PREFIX] if run.run_id else run.folder.resolve().parent.name})",
+        lambda run: f"{run.name} ({run.run_id or run.folder.resolve()})",
     ]
+    names = [run.name for run in runs]
+    for lengthen in longer:
+        often = Counter(names)
+        names = [lengthen(run) if often[name] > 1 else name for run, name in zip(runs, names, strict=True)]
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _of_folder(folder: Path) -> list[FinishedRun]:
-    if not folder.is_dir():
-        return []
-    inside = [path.parent for path in folder.glob("*/metrics.json")]
-    folders = [folder] if (folder / "metrics.json").exists() else sorted(inside, key=_by_number)
-    if not folders:
-        raise UserError(f"{folder}: no finished run is in this folder, which would hold a metrics.json")
-    return [read_run(one) for one in folders]
+    """Return the runs in a folder; none where it is no such folder, for it may have the name of an experiment."""
+    if (folder / "metrics.json").exists():
+        return [read_run(folder)]
+    return [read_run(path.parent) for path in sorted(folder.glob("*/metrics.json"), key=_by_number)]
 
 
-def _by_number(folder: Path) -> tuple[int, str]:
-    return (int(folder.name), "") if folder.name.isdecimal() else (-1, folder.name)
+def _by_number(path: Path) -> tuple[int, str]:
+    name = path.parent.name
+    return (int(name), "") if name.isdecimal() else (-1, name)
 
 
 def read_run(folder: Path, run: Run | None = None) -> FinishedRun:
     """Read what a run left in its folder; ``run`` is what MLflow knows of it."""
-    if missing := [name for name in _NEEDED if not (folder / name).exists()]:
-        whose = f"run {run.info.run_id}" if run is not None else str(folder)
-        raise UserError(f"{whose}: {missing[0]} is missing, so the run cannot be read; run it again")
+    if missing := _missing(folder):
+        raise UserError(f"{folder}: {missing} is missing, so the run cannot be read; run it again")
     try:
         metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
         settings = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        parts = (metrics[name] for name in ("queries", "areas", "areas_sd", "macro", "sd"))
-        scores = Scores(*parts)
-    except (ValueError, KeyError, yaml.YAMLError) as error:
+        scores = Scores(*(metrics[name] for name in ("queries", "areas", "areas_sd", "macro", "sd")))
+        area_of = {row["query_id"]: row["area"] for row in read_csv(folder / "per_query.csv")}
+        counts, _, _ = metrics["counts"], metrics["collection"], settings["arm"]["name"]
+    except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         raise UserError(
             f"{folder}: its files cannot be read ({type(error).__name__}: {error}); run it again"
         ) from error
-    with (folder / "per_query.csv").open(encoding="utf-8", newline="") as file:
-        area_of = {row["query_id"]: row["area"] for row in csv.DictReader(file)}
-    name = folder.name if run is None else str(run.info.run_name)
-    tags = {} if run is None else {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
-    run_id = None if run is None else str(run.info.run_id)
-    return FinishedRun(name, folder, settings, scores, metrics["counts"], area_of, metrics, tags, run_id)
+    if run is None:
+        return FinishedRun(_name_of(folder), folder, settings, scores, counts, area_of, metrics, tags={})
+    tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
+    name, run_id = str(run.info.run_name), str(run.info.run_id)
+    return FinishedRun(name, folder, settings, scores, counts, area_of, metrics, tags, run_id)
+
+
+def _missing(folder: Path) -> str | None:
+    return next((name for name in _NEEDED if not (folder / name).exists()), None)
+
+
+def _name_of(folder: Path) -> str:
+    """Return what sets a job apart in its sweep, as in MLflow; of any other run the name of its folder."""
+    path = folder / jobs.FILE
+    job = jobs.Job(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return job.name if job and job.settings else folder.resolve().name
 
 
 def _of_mlflow(reference: str, tracking: Mlflow | NoTracking, cache: Path) -> list[FinishedRun]:
     if isinstance(tracking, NoTracking):
-        raise UserError(f"{reference}: no such folder; with tracking=none runs are named by their folders only")
+        found = "no finished run is in this folder" if Path(reference).is_dir() else "no such folder"
+        raise UserError(f"{reference}: {found}; with tracking=none expected folders of runs, which hold a metrics.json")
     with open_client(tracking) as client:
-        runs = list(_finished(client))
-        chosen = _chosen(reference, runs, existing_experiments(client))
+        experiments = existing_experiments(client)
+        chosen = _chosen(reference, list(_finished(client, experiments)), experiments)
         return [read_run(_copy(client, run, cache), run) for run in chosen]
 
 
-def _finished(client: MlflowClient) -> Iterator[Run]:
-    experiments = existing_experiments(client)
+def _finished(client: MlflowClient, experiments: Mapping[str, str]) -> Iterator[Run]:
     token = None
     while experiments:
         wanted = "tags.kind = 'run' and attributes.status = 'FINISHED'"
@@ -134,7 +171,7 @@ def _finished(client: MlflowClient) -> Iterator[Run]:
 def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str]) -> list[Run]:
     """Return the runs that a reference names; ``experiments`` is id -> name."""
     ways = {
-        "run": [run for run in runs if run.info.run_id == reference],
+        "id": [run for run in runs if run.info.run_id == reference],
         "sweep": [run for run in runs if run.data.tags.get("sweep_id") == reference],
         "experiment": [run for run in runs if experiments.get(run.info.experiment_id) == reference],
         "name": [run for run in runs if run.info.run_name == reference],
@@ -146,10 +183,12 @@ def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str])
     if way in {"name", "beginning"} and len(ways[way]) > 1:
         ids = ", ".join(run.info.run_id for run in ways[way][-3:])
         raise UserError(f"{reference}: {len(ways[way])} finished runs have this {way}; give an id, such as {ids}")
+    if way is None and reference in experiments.values():
+        raise UserError(f"{reference}: no run of this experiment is finished; see them with make ui")
     if way is None:
         near = [*experiments.values(), *(str(run.info.run_name) for run in runs), *(run.info.run_id for run in runs)]
         raise UserError(
-            f"{reference}: neither a folder of a run nor, among {len(runs)} finished runs in MLflow, "
+            f"{reference}: neither a folder with a finished run nor, among {len(runs)} finished runs in MLflow, "
             f"a run's id or name, a sweep id or an experiment{did_you_mean(reference, near)}"
         )
     return ways[way]
@@ -158,9 +197,16 @@ def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str])
 def _copy(client: MlflowClient, run: Run, cache: Path) -> Path:
     """Return a folder with the run's files, fetched where it is not there yet: a finished run changes no more."""
     folder = cache / "runs" / str(run.info.run_id)
-    if not (folder / "metrics.json").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        names = [entry.path for entry in client.list_artifacts(run.info.run_id)]
-        for name in sorted(names, key=lambda name: name == "metrics.json"):  # last: it tells that all is there
-            client.download_artifacts(run.info.run_id, name, str(folder))
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as name:
+            partial = Path(name) / "run"  # whole, or not there: another process may read at the same time
+            partial.mkdir()
+            for entry in client.list_artifacts(run.info.run_id):
+                client.download_artifacts(run.info.run_id, entry.path, str(partial))
+            if missing := _missing(partial):
+                where = without_secrets(str(run.info.artifact_uri))
+                raise UserError(f"run {run.info.run_id}: {missing} is not among its artifacts at {where}; run it again")
+            with contextlib.suppress(OSError):  # another process was faster
+                partial.rename(folder)
     return folder

@@ -27,6 +27,7 @@ from experiments.jobs import sweep_id
 from experiments.tracking import tracked_run
 from experiments.tuning import Measured
 from experiments.verdict import judge_settings
+from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ def main(composed: DictConfig) -> None:
     scores = measure_grid(config, collection, tables, settings)
     baseline = settings.index_of(config)
     measured = Measured(scores.objective, scores.query_ids, scores.area_of, baseline)
+    if np.isnan(scores.objective).all():
+        raise UserError(f"{collection.name}: no setting has a value of objective={config.objective}; name another")
     verdict = judge_settings(measured, settings.name, config.tuning, config.objective)
     summary = Summary(config, collection, settings, scores, verdict)
     _write(summary, folder)

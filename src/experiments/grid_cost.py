@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,9 @@ def cost_of_a_paper(config: RunConfig, tables: Sequence[Candidates]) -> Cost | N
 
     The grading model is that of ``llm=mistral``, whose price is known. None where there is nothing to grade.
     """
-    grading = read_config(hydra.compose("config", overrides=["arm=bm25_mpnet_llm", "llm=mistral", "llm.mode=estimate"]))
+    nothing_known = f"llm.recording={os.devnull}"  # or papers that were graded before would cost nothing
+    overrides = ["arm=bm25_mpnet_llm", "llm=mistral", "llm.mode=estimate", nothing_known]
+    grading = read_config(hydra.compose("config", overrides=overrides))
     (grade,) = (stage for name, stage in grading.stages() if name == "grade")
     (_, by_meaning), (_, cut) = config.stages()[2:]
     some = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables[:_SAMPLE]]

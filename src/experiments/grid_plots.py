@@ -53,7 +53,7 @@ def weights_figure(summary: Summary) -> Figure:
     Color: the mean of the objective over the ways to share that rest out. Cutoffs and normalization are the config's.
     """
     grid, weights = summary.settings.grid, summary.settings.weights
-    config, own = summary.config, summary.verdict.measured.baseline
+    config, own = summary.config, summary.own
     wanted = (config.score.normalize, config.cutoffs.bm25, config.cutoffs.semantic)
     outer = [block for block in summary.settings.outer if block[:3] == wanted]
     first = wanted if outer else summary.settings.outer[0][:3]
@@ -83,58 +83,89 @@ def weights_figure(summary: Summary) -> Figure:
     figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8)
     figure.supxlabel("weight of the title", fontsize="medium")
     figure.supylabel("weight of the abstract", fontsize="medium")
-    rest = f"the rest: {PARTS[2]} and {PARTS[3]}, mean over the ways to share it"
-    figure.suptitle(
-        plain(f"{summary.collection.name}, cutoffs {first[1]}/{first[2]}, {first[0]}; {rest}"), fontsize="medium"
-    )
+    figure.suptitle(plain(_weights_title(summary, first)), fontsize="medium")
     return figure  # type: ignore[no-any-return]
+
+
+def _weights_title(summary: Summary, cutoffs: tuple[str, int, int]) -> str:
+    """Say what is drawn, and what is not there to be seen."""
+    normalization, bm25, semantic = cutoffs
+    lines = [
+        f"{summary.collection.name}, cutoffs {bm25}/{semantic}, {normalization}; "
+        f"the rest of the weight: {PARTS[2]} and {PARTS[3]}, mean over the ways to share it"
+    ]
+    if summary.missing_parts:
+        lines.append(f"here nothing can be compared by {' or '.join(summary.missing_parts)}")
+    if summary.own is None:
+        lines.append(f"{summary.own_name} {summary.why_not_marked}")
+    return "\n".join(lines)
 
 
 def _means_by_cell(at: npt.NDArray[np.int64], values: Floats, n: int) -> Floats:
     sums, counts = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
-    np.add.at(sums, (at[:, 0], at[:, 1]), values)
-    np.add.at(counts, (at[:, 0], at[:, 1]), 1)
+    np.add.at(sums, (at[:, 0], at[:, 1]), np.nan_to_num(values))
+    np.add.at(counts, (at[:, 0], at[:, 1]), ~np.isnan(values))
     return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
 
 
 def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | None) -> Figure:
-    """Draw recall against the number of papers kept, and on the right what grading so many papers a query costs."""
+    """Draw recall against the number of papers kept, and above what grading so many papers a query costs."""
     config = summary.config
-    by_words = _recall_curve(summary, tables)
-    (_, by_meaning), _ = config.stages()[2:]
-    kept = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables]
-    ranked = _recall_curve(summary, by_meaning(kept))
-    figure = _figure(8.0, 4.6)
+    (_, by_words), _, (_, by_meaning), _ = config.stages()
+    of_words = _recall_curve(summary, by_words(summary.collection.candidates()))
+    of_meaning = _recall_curve(
+        summary, by_meaning([table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables])
+    )
+    figure = _figure(8.0, 5.0)
     axes = figure.subplots()
-    axes.plot(np.arange(1, len(by_words) + 1), by_words, color="C0", label="BM25 order: what its cutoff lets through")
+    axes.plot(np.arange(1, len(of_words) + 1), of_words, color="C0", label="BM25 order: what its cutoff lets through")
     label = f"semantic order of the first {config.cutoffs.bm25}: what grading would see"
-    axes.plot(np.arange(1, len(ranked) + 1), ranked, color="C1", label=label)
-    for cutoff, curve, color in ((config.cutoffs.bm25, by_words, "C0"), (config.cutoffs.semantic, ranked, "C1")):
+    axes.plot(np.arange(1, len(of_meaning) + 1), of_meaning, color="C1", label=label)
+    for cutoff, curve, color, shift in (
+        (config.cutoffs.bm25, of_words, "C0", (6, -14)),
+        (config.cutoffs.semantic, of_meaning, "C1", (-8, 8)),
+    ):
         value = curve[min(cutoff, len(curve)) - 1]
         axes.plot(cutoff, value, **{**_OWN, "mec": color})
-        axes.annotate(f"{cutoff}: {value:.3f}", (cutoff, value), (6, -14), textcoords="offset points", fontsize="small")
+        side = "left" if shift[0] > 0 else "right"
+        text = f"{cutoff}: {value:.3f}"
+        axes.annotate(text, (cutoff, value), shift, textcoords="offset points", fontsize="small", ha=side)
     axes.set_xscale("log")
-    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if k <= len(by_words)]
-    axes.set_xticks(ticks, [str(k) for k in ticks])
+    last = max(len(of_words), config.cutoffs.bm25)
+    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000) if k <= last]
+    axes.set_xticks(ticks, [f"{k:,}" for k in ticks])
     axes.minorticks_off()
     axes.set_xlabel("papers kept a query")
     axes.set_ylabel(f"recall, grade {config.metrics.min_grade} and above")
-    axes.set_ylim(0, 1.02)
+    axes.set_ylim(0, 1.04)
     axes.grid(alpha=0.3)
-    lines = list(axes.lines[:2])
+    axes.legend(loc="lower right", fontsize="small")
     if cost is not None:
-        right = axes.twinx()
-        k = np.arange(1, len(ranked) + 1)
-        per_paper = cost.tokens / 1000 if cost.usd is None else 1000 * cost.usd
-        unit = "thousand tokens" if cost.usd is None else "US dollars for 1,000 queries"
-        about = f"grading by {cost.model.split('/')[-1]}, about {cost.tokens:,.0f} tokens a paper"
-        lines += right.plot(k, k * per_paper, color="C3", ls="--", lw=1, label=about)
-        right.set_ylabel(f"cost of grading so many papers a query\n({unit})", color="C3")
-        right.set_ylim(bottom=0)
-    axes.legend(lines, [str(line.get_label()) for line in lines], loc="lower center", bbox_to_anchor=(0.5, 1.0),
-                frameon=False, fontsize="small")  # fmt: skip
+        _add_cost(axes, ticks, cost)
     figure.suptitle(plain(summary.collection.name), fontsize="medium")
     return figure  # type: ignore[no-any-return]
+
+
+def _add_cost(axes: Any, ticks: Sequence[int], cost: Cost) -> None:
+    """Write the cost of grading so many papers above each tick: it is in proportion to their number."""
+    above = axes.secondary_xaxis("top")
+    dollars = ["" if cost.usd is None else f"\n${cost.usd * k:.2g}" for k in ticks]
+    above.set_xticks(ticks, [_short(cost.tokens * k) + usd for k, usd in zip(ticks, dollars, strict=True)])
+    above.minorticks_off()
+    above.tick_params(labelsize="small", colors="C3")
+    what = "tokens" if cost.usd is None else "tokens and US dollars"
+    above.set_xlabel(
+        f"{what} for grading so many papers a query by {cost.model.split('/')[-1]}, at most\n"
+        f"(about {cost.tokens:,.0f} tokens a paper, from the prompts for {cost.papers:,} papers of {cost.queries} "
+        "queries)",
+        color="C3",
+        fontsize="small",
+    )
+
+
+def _short(number: float) -> str:
+    """Return ``336k`` or ``3.4M``."""
+    return f"{number / 1e6:.1f}M" if number >= 999_500 else f"{number / 1e3:.0f}k"
 
 
 def _recall_curve(summary: Summary, tables: Sequence[Candidates]) -> Floats:
@@ -156,8 +187,9 @@ def _recall_curve(summary: Summary, tables: Sequence[Candidates]) -> Floats:
 
 def settings_figure(summary: Summary) -> Figure:
     """Draw the objective against alpha, against the cutoffs, and its distribution over all settings."""
-    columns, values, own = summary.settings.columns(), summary.values, summary.verdict.measured.baseline
+    columns, values, own = summary.settings.columns(), summary.values, summary.own
     keys = [key for key in columns if key.split(".")[1] in {"alpha", "bm25", "semantic", "normalize"}]
+    known = values[~np.isnan(values)]
     keys = [key for key in keys if len(np.unique(columns[key])) > 1]
     figure = _figure(3.3 * (len(keys) + 1) + 0.6, 3.8)
     *panels, last = figure.subplots(1, len(keys) + 1, squeeze=False)[0]
@@ -165,7 +197,7 @@ def settings_figure(summary: Summary) -> Figure:
         ticks = list(dict.fromkeys(columns[key].tolist()))
         groups = [values[columns[key] == tick] for tick in ticks]
         x = np.arange(len(ticks))
-        bounds = np.array([np.quantile(group, [0.05, 0.5, 0.95, 1]) for group in groups]).T
+        bounds = np.array([_quantiles(group) for group in groups]).T
         axes.fill_between(x, bounds[0], bounds[2], alpha=0.25, color="C0", label="5 to 95 % of the settings")
         axes.plot(x, bounds[1], color="C0", label="median")
         axes.plot(x, bounds[3], color="C1", label="highest")
@@ -176,10 +208,10 @@ def settings_figure(summary: Summary) -> Figure:
             axes.plot(ticks.index(columns[key][own].item()), values[own], **_OWN)
         axes.set_xticks(x, [f"{tick:g}" if isinstance(tick, float) else str(tick) for tick in ticks])
         axes.set_xlabel(key)
-        axes.set_ylim(values.min(), values.max() + 0.05 * np.ptp(values) + 1e-9)
+        axes.set_ylim(known.min(), known.max() + 0.05 * np.ptp(known) + 1e-9)
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    last.hist(values, bins=60, color="C0", alpha=0.7)
+    last.hist(known, bins=60, color="C0", alpha=0.7)
     if own is not None:
         last.axvline(values[own], color="black", lw=1.2)
         last.set_title(
@@ -187,8 +219,10 @@ def settings_figure(summary: Summary) -> Figure:
             loc="left",
             fontsize="small",
         )
+    else:
+        last.set_title(f"{summary.own_name} {summary.why_not_marked}", loc="left", fontsize="small")
     last.set_xlabel(summary.config.objective)
-    last.set_ylabel(f"of {len(values):,} settings")
+    last.set_ylabel(f"of {len(known):,} settings")
     last.spines[["top", "right"]].set_visible(False)
     if panels:
         panels[0].set_ylabel(summary.config.objective)
@@ -196,6 +230,13 @@ def settings_figure(summary: Summary) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
     figure.suptitle(plain(summary.collection.name), fontsize="medium")
     return figure  # type: ignore[no-any-return]
+
+
+def _quantiles(values: Floats) -> Floats:
+    """Return the 5, 50, 95 and 100 % quantiles of the values that there are."""
+    known = values[~np.isnan(values)]
+    found: Floats = np.quantile(known, [0.05, 0.5, 0.95, 1]) if known.size else np.full(4, np.nan)
+    return found
 
 
 def _same_otherwise(columns: dict[str, npt.NDArray[Any]], key: str, own: int) -> npt.NDArray[np.intp]:

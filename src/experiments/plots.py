@@ -78,43 +78,6 @@ def plot_sweep(points: Sequence[tuple[Mapping[str, str], float]], metric: str, t
         figure.savefig(partial, dpi=150, metadata={"Software": None})
 
 
-def plot_deltas(
-    panels: Sequence[tuple[str, Mapping[str, float]]], area_of: Mapping[str, str], title: str, path: Path
-) -> None:
-    """Draw one panel a metric and run: the difference of every query, sorted, one color an area."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
-    areas = list(dict.fromkeys(area_of.values()))
-    colors = {area: f"C{i % 10}" for i, area in enumerate(areas)}
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(5.5 * columns, 2.3 * rows + 0.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, (label, deltas) in zip(all_axes, panels, strict=False):
-        order = sorted(deltas, key=lambda query_id: (deltas[query_id], query_id))
-        bars = [deltas[query_id] for query_id in order]
-        axes.bar(range(len(order)), bars, width=0.9, color=[colors[area_of[query_id]] for query_id in order])
-        axes.axhline(0, color="black", lw=0.8)
-        named = len(order) <= 30
-        axes.set_xticks(range(len(order)) if named else [], [plain(q) for q in order] if named else [], rotation=90)
-        axes.tick_params(axis="x", labelsize="x-small")
-        if not named:
-            axes.set_xlabel(f"{len(order)} queries", fontsize="small")
-        axes.set_title(plain(label), loc="left", fontsize="small")
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in all_axes[len(panels) :]:
-        axes.set_visible(False)
-    if len(areas) > 1:
-        patches = [Patch(color=color, label=plain(area)) for area, color in colors.items()]
-        figure.legend(handles=patches, loc="outside lower center", ncols=min(8, len(areas)), frameon=False)
-    figure.suptitle(plain(f"Difference of each query {title}"), fontsize="medium")
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=150, metadata={"Software": None})
-
-
 def _tick_order(text: str) -> tuple[float, str]:
     try:
         return float(text), text

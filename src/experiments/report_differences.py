@@ -18,6 +18,8 @@ from experiments.tracking import flatten
 _OUTSIDE = ("arm", "collection", "objective", "paths", "prices", "tracking", "tuning")
 _PLACES = {"attempts", "backoff_s", "base_url", "batch_size", "batch_tokens", "concurrency", "deadline_s", "device"}
 _PLACES |= {"files", "folder", "key_env", "max_usd", "mode", "packages", "path", "prices", "recording", "store"}
+#: What hangs on the language model and its endpoint.
+_OF_MODEL = ("provider", "response_format", "context_window")
 
 _ABSENT = object()
 
@@ -37,12 +39,16 @@ class Difference:
 def differences(settings: Mapping[str, Any]) -> list[Difference]:
     """Return what differs from the paper and is read by the arm of the run, in the order of the config."""
     arm = str(settings["arm"]["name"])
-    composed = _paper(arm if (config_dir() / "arm" / f"{arm}.yaml").exists() else None, _has_judge(settings))
-    ours, papers = _comparable(settings), _comparable(_plain(composed))
-    unread = set(unread_overrides(composed, [f"{key}=" for key in papers]))
-    shared = [key for key in ours if key in papers and f"{key}=" not in unread]
+    composed, papers, unread = _paper(
+        arm if (config_dir() / "arm" / f"{arm}.yaml").exists() else None, _has_judge(settings)
+    )
+    ours = _comparable(settings)
+    shared = [key for key in ours if key in papers and key not in unread]
     differing = [key for key in shared if not _same(ours[key], papers[key])]
-    renamed = [key.removesuffix("name") for key in differing if key.endswith(".name")]  # another model: all else follows
+    renamed = [key.removesuffix("name") for key in differing if key.endswith(".name")]  # of another model all differs
+    renamed += [
+        f"{key.removesuffix('model')}{of}" for key in differing if key.endswith("llm.model") for of in _OF_MODEL
+    ]
     found = [
         Difference(key.removesuffix(".model.name").removesuffix(".name"), _text(papers[key]), _text(ours[key]))
         for key in differing
@@ -56,15 +62,21 @@ def _has_judge(settings: Mapping[str, Any]) -> bool:
 
 
 @functools.cache
-def _paper(arm: str | None, has_judge: bool) -> DictConfig:  # noqa: FBT001
-    """Compose the paper's settings: the defaults of conf/, with the paper's own models for grading and judging."""
-    choices = [*(["arm=" + arm] if arm else []), "llm=mistral", "tracking=none", *(["judge=ragas"] if has_judge else [])]
-    return hydra.compose("config", overrides=choices)
+def _paper(arm: str | None, has_judge: bool) -> tuple[DictConfig, dict[str, object], set[str]]:  # noqa: FBT001
+    """Return the paper's settings, composed and flat, and those that the arm does not read.
 
-
-def _plain(composed: DictConfig) -> dict[str, Any]:
+    They are the defaults of conf/, with the paper's own models for grading and judging.
+    """
+    choices = [
+        *(["arm=" + arm] if arm else []),
+        "llm=mistral",
+        "tracking=none",
+        *(["judge=ragas"] if has_judge else []),
+    ]
+    composed = hydra.compose("config", overrides=choices)
     plain: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]  # has keys
-    return plain
+    flat = _comparable(plain)
+    return composed, flat, set(unread_overrides(composed, list(flat)))
 
 
 def _comparable(settings: Mapping[str, Any]) -> dict[str, object]:
@@ -101,6 +113,5 @@ def _text(value: object) -> str:
     """Return a setting as it would be typed; of a long text only its length."""
     if value is _ABSENT:
         return "none"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).removesuffix(".0")
     return text if len(text) <= 60 else f"a text of {len(text)} characters"
-

@@ -72,8 +72,11 @@ def perform(config: RunConfig, folder: Path, tags: Mapping[str, str], name: str 
     with tracked_run(config.tracking, name or f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
         write_folder(result, folder, provenance(config, collection, run.run_id, tags.get("sweep_id")))
-        notice = {"notice": collection.notice} if collection.notice else {}
-        run.log(run_log.params(result), run_log.metrics(result), notice)
+        further = {
+            "stages": run_log.stages_text(result),
+            **({"notice": collection.notice} if collection.notice else {}),
+        }
+        run.log(run_log.params(result), run_log.metrics(result), further)
         counts = {name: result.counts[name] for name in ("queries", "papers", "judgments")}
         run.log_collection(collection.name, collection.fingerprint, counts, collection.notice)
         run.log_files(folder, [name for name in FILES if (folder / name).exists()])

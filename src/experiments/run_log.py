@@ -35,9 +35,13 @@ def params(result: RunResult) -> dict[str, object]:
         **{f"llm.{key}": getattr(config.llm, key) for key in ("temperature", "seed", "max_tokens", "provider")},
         "prompt": content_key(prompt).hex()[:16],
         "judge": judge["llm"]["model"] if judge["kind"] != "none" else "none",
-        "stages": " > ".join(_stage_text(entry) for entry in config.arm.stages),
         **flatten(settings),
     }
+
+
+def stages_text(result: RunResult) -> str:
+    """Return what the arm really ran, as ``bm25(k1=1.5) > cut(keep=100)``: a tag, which no plot takes for an axis."""
+    return " > ".join(_stage_text(entry) for entry in result.config.arm.stages)[:5_000]
 
 
 def _stage_text(entry: Mapping[str, Mapping[str, Any]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ import yaml
 from experiments.config import Tuning
 from experiments.files import write_lines
 from experiments.jobs import Job, read_jobs
-from experiments.tables import markdown, mean_text, write_csv
+from experiments.tables import markdown, mean_text, read_csv, write_csv
 from experiments.tuning import Measured
 from experiments.verdict import Verdict, judge_settings
 
@@ -91,8 +90,7 @@ def _verdict(rows: Sequence[Row], definition: Mapping[str, Any], objective: str,
     asked = {(row.scores["collection"], *sorted(row.scores["queries"])) for row in measured if row.scores}
     if len(measured) < 2 or len(asked) > 1:
         return None
-    with (measured[0].folder / "per_query.csv").open(encoding="utf-8", newline="") as file:
-        area_of = {entry["query_id"]: entry["area"] for entry in csv.DictReader(file)}
+    area_of = {entry["query_id"]: entry["area"] for entry in read_csv(measured[0].folder / "per_query.csv")}
     queries = [q for q in area_of if any(row.scores and q in row.scores["queries"] for row in measured)]
     values = np.array(
         [[_number(row.scores["queries"][q].get(objective)) for q in queries] for row in measured if row.scores]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pipeline.cache import Encoded
 from pipeline.encoding import Encoder, Network, encode
+from pipeline.openvino_network import converted
 
 Vector = npt.NDArray[np.float32]
 
@@ -31,21 +32,41 @@ def cosines(query: Vector, papers: Sequence[Vector]) -> npt.NDArray[np.float64]:
     return similarities.clip(-1, 1)  # float32 unit vectors are longer than 1 by a few 1e-8
 
 
-def _load(folder: Path, precision: str, device: str) -> Network:
+def _load(folder: Path, encoder: Encoder, device: str) -> Network:
     import torch
     from sentence_transformers import SentenceTransformer
 
     _check_complete(folder)
     model = SentenceTransformer(str(folder), device=device, local_files_only=True).eval()
-    if precision == "bf16":
-        model = model.to(torch.bfloat16)
+    if encoder.backend == "openvino":
+        embedded = _run_by_openvino(model, encoder.precision)
+    else:
+        embedded = model.to(torch.bfloat16) if encoder.precision == "bf16" else model
 
     def forward(batch: Any) -> Vector:
-        vectors = model(dict(batch.to(device)))["sentence_embedding"].float()
+        vectors = embedded(dict(batch.to(device)))["sentence_embedding"].float()
         unit: Vector = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()  # bf16 leaves norms off by 0.4 %
         return unit
 
     return Network(model.tokenizer, forward)
+
+
+def _run_by_openvino(model: Any, precision: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what ``model`` does, with OpenVINO in place of its transformer; torch still pools the tokens."""
+    import torch
+
+    transformer, *others = model
+    if not hasattr(transformer, "auto_model"):
+        raise ValueError("it is no transformer, the only kind that backend=openvino runs; use backend=torch")
+    run = converted(transformer.auto_model, model.tokenizer, precision)
+
+    def embedded(batch: dict[str, Any]) -> dict[str, Any]:
+        features = {**batch, "token_embeddings": torch.from_numpy(run(batch, "last_hidden_state"))}
+        for module in others:
+            features = module(features)
+        return features
+
+    return embedded
 
 
 def _check_complete(folder: Path) -> None:

@@ -17,9 +17,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ConfigDict, Field, PositiveInt
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
+from pipeline import openvino_network
 from pipeline.cache import Encoded, VectorStore, content_key
 from pipeline.errors import UserError, first_line
 from pipeline.models import ModelFiles, verified_folder
@@ -35,14 +36,24 @@ Text = str | tuple[str, str]  #: one text, or a pair of texts read together
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Encoder:
-    """How a model is run. ``batch_size`` changes speed and memory, never a value."""
+    """How a model is run. ``batch_tokens`` changes speed and memory, never a value.
+
+    It is how many tokens a batch may have, padding included; a longer text is a batch of its own.
+    """
 
     model: ModelFiles
     store: Path
     max_tokens: Annotated[int, Field(ge=_PAD_TO, multiple_of=_PAD_TO)]
+    backend: Literal["torch", "openvino"] = "torch"
     precision: Literal["fp32", "bf16"] = "fp32"
-    batch_size: PositiveInt = 8
+    batch_tokens: PositiveInt = 2048
     device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @model_validator(mode="after")
+    def _runs_where_its_backend_runs(self) -> Encoder:
+        if self.backend == "openvino" and self.device == "cuda":
+            raise ValueError("backend=openvino runs on the CPU; expected device=auto or cpu, or backend=torch")
+        return self
 
 
 @plain_dataclass(frozen=True)
@@ -53,7 +64,7 @@ class Network:
     forward: Callable[[Any], npt.NDArray[np.float32]]
 
 
-Load = Callable[[Path, str, str], Network]  #: (folder, precision, device) -> network
+Load = Callable[[Path, Encoder, str], Network]  #: (folder, encoder, device) -> network
 
 
 def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> list[Encoded]:
@@ -61,10 +72,9 @@ def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> li
 
     ``load`` is called only if something has to be computed; ``what`` names the work in keys and messages.
     """
-    device = _device(encoder.device)
-    torch_version = importlib.metadata.version("torch")
-    settings = (what, encoder.model.fingerprint, encoder.precision, encoder.max_tokens, device, torch_version, _PAD_TO)
-    keys = [content_key(*settings, text) for text in texts]
+    device = _device(encoder)
+    settings = _what_values_hang_on(encoder, device)
+    keys = [content_key(what, *settings, text) for text in texts]
     store = VectorStore(encoder.store)
     known = store.read(keys)
     missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
@@ -83,14 +93,22 @@ def encode(texts: Sequence[Text], encoder: Encoder, load: Load, what: str) -> li
     return [known[key] for key in keys]
 
 
-def _device(wanted: Literal["auto", "cpu", "cuda"]) -> str:
-    if wanted == "cpu":
-        return wanted
+def _what_values_hang_on(encoder: Encoder, device: str) -> tuple[object, ...]:
+    torch_version = importlib.metadata.version("torch")
+    settings = (encoder.model.fingerprint, encoder.precision, encoder.max_tokens, device, torch_version, _PAD_TO)
+    if encoder.backend == "openvino":
+        return (*settings, "openvino", openvino_network.installed_version())
+    return settings  # without a word on the backend: torch was the only one when the first stores were filled
+
+
+def _device(encoder: Encoder) -> str:
+    if encoder.device == "cpu" or encoder.backend == "openvino":
+        return "cpu"
     import torch
 
     if torch.cuda.is_available():
         return "cuda"
-    if wanted == "cuda":
+    if encoder.device == "cuda":
         raise UserError("device=cuda: no CUDA device found; expected auto or cpu")
     return "cpu"
 
@@ -102,7 +120,7 @@ def _load(load: Load, encoder: Encoder, device: str) -> Network:
 
     transformers_logging.disable_progress_bar()
     try:
-        network = load(folder, encoder.precision, device)
+        network = load(folder, encoder, device)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"model {encoder.model.name}: cannot load {folder}: {first_line(error)}") from error
     if encoder.max_tokens > network.tokenizer.model_max_length:
@@ -123,8 +141,9 @@ def _compute(texts: dict[bytes, Text], encoder: Encoder, network: Network) -> It
     keys, done = list(texts), {}
     with torch.inference_mode():
         for length in sorted(buckets):
-            for start in range(0, len(buckets[length]), encoder.batch_size):
-                some = buckets[length][start : start + encoder.batch_size]
+            size = max(1, encoder.batch_tokens // length)
+            for start in range(0, len(buckets[length]), size):
+                some = buckets[length][start : start + size]
                 rows = {name: [values[i] for i in some] for name, values in cut.items()}
                 padded = network.tokenizer.pad(rows, padding="max_length", max_length=length, return_tensors="pt")
                 values = network.forward(padded)

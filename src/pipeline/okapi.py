@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
@@ -21,22 +22,22 @@ class Okapi:
     """
 
     def __init__(self, documents: Sequence[Sequence[str]], k1: float, b: float, epsilon: float) -> None:
-        self.vocabulary: dict[str, int] = {}
-        counts = [Counter(document) for document in documents]
-        terms = [self.vocabulary.setdefault(term, len(self.vocabulary)) for count in counts for term in count]
-        frequency = np.array([n for count in counts for n in count.values()], dtype=np.float64)
-        rows = np.repeat(np.arange(len(counts)), [len(count) for count in counts])
+        numbers: defaultdict[str, int] = defaultdict(count().__next__)  # a new word gets the next number
+        n_words = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
+        words = chain.from_iterable(documents)
+        columns = np.fromiter(map(numbers.__getitem__, words), dtype=np.int32, count=n_words.sum())
+        self.vocabulary: dict[str, int] = dict(numbers)
         self.n_documents = len(documents)
-        if not terms:
-            self._weights = sparse.csc_matrix((self.n_documents, 0))
+        rows = np.repeat(np.arange(len(documents), dtype=np.int32), n_words)
+        shape = (self.n_documents, len(self.vocabulary))
+        self._weights = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=shape).tocsc()
+        if not self.vocabulary:
             return
-        length = np.array([len(document) for document in documents], dtype=np.float64)
-        df = np.bincount(terms, minlength=len(self.vocabulary))
+        frequency, df = self._weights.data, np.diff(self._weights.indptr)
         idf = np.log(self.n_documents - df + 0.5) - np.log(df + 0.5)
         idf = np.where(idf < 0, epsilon * idf.mean(), idf)
-        saturation = frequency + k1 * (1 - b + b * length[rows] / length.mean())
-        weights = idf[terms] * frequency * (k1 + 1) / saturation
-        self._weights = sparse.csc_matrix((weights, (rows, terms)), shape=(self.n_documents, len(self.vocabulary)))
+        saturation = frequency + k1 * (1 - b + b * n_words[self._weights.indices] / n_words.mean())
+        self._weights.data = np.repeat(idf, df) * frequency * (k1 + 1) / saturation
 
     def scores(self, query: Sequence[str]) -> Scores:
         """Return one score a document, shape (n_documents,). A repeated query term counts as often as it occurs."""

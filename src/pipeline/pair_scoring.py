@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pipeline.cache import Encoded
 from pipeline.encoding import Encoder, Network, encode
+from pipeline.openvino_network import converted
 
 
 def score_pairs(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> list[Encoded]:
@@ -18,7 +19,7 @@ def score_pairs(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> list[Enco
     return encode(pairs, encoder, _load, "cross-encoder")
 
 
-def _load(folder: Path, precision: str, device: str) -> Network:
+def _load(folder: Path, encoder: Encoder, device: str) -> Network:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -30,11 +31,15 @@ def _load(folder: Path, precision: str, device: str) -> Network:
         raise ValueError(f"it holds no weights for {', '.join(sorted(loaded['missing_keys']))}")
     if model.config.num_labels != 1:
         raise ValueError(f"it has {model.config.num_labels} outputs; a cross-encoder for ranking has one")
-    if precision == "bf16":
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    if encoder.backend == "openvino":
+        run = converted(model, tokenizer, encoder.precision)
+        return Network(tokenizer, lambda batch: run(batch, "logits"))
+    if encoder.precision == "bf16":
         model = model.to(torch.bfloat16)
 
     def forward(batch: Any) -> npt.NDArray[np.float32]:
         logits: npt.NDArray[np.float32] = model(**batch.to(device)).logits.float().cpu().numpy()
         return logits
 
-    return Network(AutoTokenizer.from_pretrained(str(folder), local_files_only=True), forward)
+    return Network(tokenizer, forward)

@@ -99,6 +99,11 @@ def folders(sweep: Path) -> list[Path]:
     return sorted(path.parent for path in sweep.glob("*/metrics.json"))
 
 
+def name_of(run: Path) -> str:
+    """What sets a job of the sweep apart, by which the page calls it."""
+    return f"cutoffs.bm25={run.name.removeprefix('bm25_')}"
+
+
 def metrics_of(run: Path) -> dict:
     return json.loads((run / "metrics.json").read_text())
 
@@ -124,7 +129,7 @@ def test_nothing_is_asked_of_the_network_and_nothing_can_run(page):
 def test_runs_stand_by_the_objective_with_their_figures(page, runs):
     header, *rows = page.tables["Runs"]
     found = {row[header.index("run")]: row[header.index("NDCG@10")] for row in rows}
-    expected = {run.name: metrics_of(run) for run in folders(runs)}
+    expected = {name_of(run): metrics_of(run) for run in folders(runs)}
     assert found == {
         name: f"{m['macro']['ndcg_at_10']:.3f} ± {m['sd']['ndcg_at_10']:.3f}" for name, m in expected.items()
     }
@@ -136,13 +141,13 @@ def test_runs_stand_by_the_objective_with_their_figures(page, runs):
 def test_what_sets_runs_apart_from_the_paper(page):
     header, *rows = page.tables["Runs"]
     settings = {row[header.index("run")]: row[3 if "arm" in header else 2] for row in rows}
-    assert settings == {f"bm25_{keep}": f"cutoffs.bm25 100 → {keep}" for keep in (10, 20, 30)}
+    assert settings == {f"cutoffs.bm25={keep}": f"cutoffs.bm25 100 → {keep}" for keep in (10, 20, 30)}
     common = re.search(r"All runs differ from the paper in (.*)", page.text).group(1)
     assert common == "cutoffs.semantic 50 → 10, embedder mpnet → folder, embedder.max_tokens 384 → 64."
 
 
 def test_figures_of_areas_and_queries_are_those_of_the_run(page, runs):
-    measured = {run.name: metrics_of(run) for run in folders(runs)}
+    measured = {name_of(run): metrics_of(run) for run in folders(runs)}
     header, *rows = page.tables["NDCG@10 by area"]
     for row in rows:
         of_run = measured[row[0].split(" · ")[1]]
@@ -158,7 +163,7 @@ def test_rankings_show_scores_categories_and_judgments(page, runs, small_collect
     run = runs / "bm25_20"
     rows = [json.loads(line) for line in (run / "ranking.jsonl").read_text().splitlines()]
     first = next(row for row in rows if row["query_id"] == "q0")
-    label = next(label for label in page.tables if label.startswith("Ranking of") and label.endswith("bm25_20"))
+    label = next(label for label in page.tables if label.startswith("Ranking of") and label.endswith("bm25=20"))
     header, row, *_ = page.tables[label]  # those of later queries follow
     assert row[0] == "1"
     assert row[1] == f"{first['title']} {first['paper_id']}"
@@ -198,6 +203,7 @@ def test_hostile_texts_stay_where_they_are(copy):
 
     for run in folders(copy):
         change(run / "ranking.jsonl", tamper)
+    (copy / "bm25_10" / "job.json").unlink()  # or the page would call it by the settings of the job
     (copy / "bm25_10").rename(copy / "<b>10 & more")
     calm, page = ("\n".join(HOSTILE[:5]), report(*runs_argument(copy), cwd=copy.parent))
     assert not {"script", "b onerror"} & {tag for tag, _ in page.tags}
@@ -225,6 +231,17 @@ def test_what_is_missing_is_said(copy, tmp_path):
     assert "No run asked a language model." in page.text
 
 
+def test_runs_without_judgments_are_shown_without_figures(copy):
+    for run in folders(copy):
+        metrics = {**metrics_of(run), **{part: {} for part in ("queries", "areas", "areas_sd", "macro", "sd")}}
+        (run / "metrics.json").write_text(json.dumps(metrics))
+    page = report(*runs_argument(copy), cwd=copy.parent)
+    header, *rows = page.tables["Runs"]
+    assert [row[header.index("NDCG@10")] for row in rows] == ["—"] * 3
+    assert "There is nothing to compare" in page.text
+    assert sum(label.startswith("Ranking of") for label in page.tables) == 3
+
+
 def test_costs_and_what_the_judge_said(copy):
     run = copy / "bm25_10"
     metrics = metrics_of(run)
@@ -249,6 +266,13 @@ def test_what_is_left_out_is_said(runs):
     assert sum(label.startswith("Metrics of query") for label in page.tables) == 2
     assert "4 more queries: report.queries=6 shows them all" in page.text
     assert "3 of 10 papers" in page.text
+
+
+def test_a_ranking_that_is_the_same_is_not_repeated(copy):
+    shutil.copy(copy / "bm25_10" / "ranking.jsonl", copy / "bm25_20" / "ranking.jsonl")
+    page = report(*runs_argument(copy / "bm25_10", copy / "bm25_20"), cwd=copy.parent)
+    assert page.text.count("The same papers with the same figures as 1 · ") == 6
+    assert sum(label.startswith("Ranking of") for label in page.tables) == 1
 
 
 @pytest.mark.parametrize(

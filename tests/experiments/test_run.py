@@ -70,12 +70,12 @@ def test_one_row_tells_the_whole_story(finished):
 @pytest.mark.parametrize(
     "change",
     [
-        {"overrides": ["embedder.batch_size=3"]},
+        {"overrides": ["embedder.batch_tokens=100"]},
         {"PYTHONHASHSEED": "1"},
         {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "2"},
     ],
 )
-def test_runs_are_byte_identical_whatever_the_batch_size_hash_seed_and_threads(tmp_path, finished, change):
+def test_runs_are_byte_identical_whatever_the_batches_hash_seed_and_threads(tmp_path, finished, change):
     before, overrides = finished
     change = dict(change)
     after = run(tmp_path / "run", *overrides, *change.pop("overrides", []), **change)  # an empty store: all is computed

@@ -1,23 +1,13 @@
 """Values do not hang on batch size, company or threads; nothing is computed twice."""
 
-import random
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from encoding_helpers import TEXTS, encoder
 from pipeline.embedding import cosines, embed
-from pipeline.encoding import Encoder
+from pipeline.encoding import Network
 from pipeline.errors import UserError
-from pipeline.models import ModelFiles
 from pipeline.pair_scoring import score_pairs
-
-TEXTS = [" ".join(random.Random(i).choices(["gene", "wing", "x", "flutter speed"], k=1 + i % 9)) for i in range(60)]
-
-
-def encoder(model: Path, store: Path, **settings) -> Encoder:
-    files = ModelFiles(name="tiny", folder=store.parent, path=model)
-    return Encoder(model=files, store=store, **{"max_tokens": 64, "device": "cpu", **settings})
 
 
 @pytest.fixture
@@ -25,9 +15,9 @@ def vectors(tiny_models, tmp_path):
     return embed(TEXTS, encoder(tiny_models["embedder"], tmp_path / "a.sqlite"))
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 64])
-def test_batch_size_and_company_change_no_bit(tiny_models, tmp_path, vectors, batch_size):
-    other = encoder(tiny_models["embedder"], tmp_path / "b.sqlite", batch_size=batch_size)
+@pytest.mark.parametrize("batch_tokens", [1, 112, 5000])  # one text a batch, seven of 16 tokens, all of a length
+def test_batches_and_company_change_no_bit(tiny_models, tmp_path, vectors, batch_tokens):
+    other = encoder(tiny_models["embedder"], tmp_path / "b.sqlite", batch_tokens=batch_tokens)
     for half in (TEXTS[::2], TEXTS[::-1]):  # as after a killed run: half is stored, the rest comes in other company
         again = embed(half, other)
         for text in half:
@@ -44,6 +34,24 @@ def test_threads_change_no_bit(tiny_models, tmp_path, vectors):
     finally:
         torch.set_num_threads(threads)
     assert all(again[text].values.tobytes() == vectors[text].values.tobytes() for text in TEXTS)
+
+
+def test_a_batch_holds_as_many_tokens_as_allowed_and_at_least_one_text(tiny_models, tmp_path, monkeypatch):
+    import pipeline.embedding
+
+    shapes = []
+
+    def load(*arguments):
+        network = original(*arguments)
+        return Network(
+            network.tokenizer, lambda batch: shapes.append(batch["input_ids"].shape) or network.forward(batch)
+        )
+
+    original = pipeline.embedding._load
+    monkeypatch.setattr("pipeline.embedding._load", load)
+    texts = ["g" * n for n in (1, 2, 3, 4, 5, 40, 41)]  # a token a letter, one before and one after; 16 * 2 = 32 fit
+    embed(texts, encoder(tiny_models["embedder"], tmp_path / "a.sqlite", batch_tokens=32))
+    assert shapes == [(2, 16), (2, 16), (1, 16), (1, 48), (1, 48)]
 
 
 def test_vectors_are_those_of_sentence_transformers(tiny_models, vectors):
