@@ -65,7 +65,9 @@ def weights_figure(summary: Summary) -> Figure:
     n = round(1 / grid.step)
     at = np.rint(weights[:, :2] * n).astype(int)
     means = {alpha: _means_by_cell(at, of_alpha, n) for alpha, of_alpha in panels.items()}
-    low, high = min(np.nanmin(m) for m in means.values()), max(np.nanmax(m) for m in means.values())
+    # A cell or two far below the rest, as where nothing at all is compared, would take all contrast from the others.
+    everything = np.stack(list(means.values()))
+    low, high = np.nanquantile(everything, 0.02), np.nanmax(everything)
     all_axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     edges = (np.arange(n + 2) - 0.5) / n
     for axes, (alpha, cells) in zip(all_axes, means.items(), strict=False):
@@ -80,7 +82,7 @@ def weights_figure(summary: Summary) -> Figure:
             axes.annotate(summary.own_name, place, (0.42, 0.88), fontsize="small", arrowprops=line)
     for axes in all_axes[len(means) :]:
         axes.set_visible(False)
-    figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8)
+    figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8, extend="min")
     figure.supxlabel("weight of the title", fontsize="medium")
     figure.supylabel("weight of the abstract", fontsize="medium")
     figure.suptitle(plain(_weights_title(summary, first)), fontsize="medium")
@@ -90,10 +92,8 @@ def weights_figure(summary: Summary) -> Figure:
 def _weights_title(summary: Summary, cutoffs: tuple[str, int, int]) -> str:
     """Say what is drawn, and what is not there to be seen."""
     normalization, bm25, semantic = cutoffs
-    lines = [
-        f"{summary.collection.name}, cutoffs {bm25}/{semantic}, {normalization}; "
-        f"the rest of the weight: {PARTS[2]} and {PARTS[3]}, mean over the ways to share it"
-    ]
+    rest = f"the rest of the weight: {PARTS[2]} and {PARTS[3]}, mean over the ways to share it"
+    lines = [f"{summary.collection.name}, cutoffs {bm25}/{semantic}, {normalization}; {rest}"]
     if summary.missing_parts:
         lines.append(f"here nothing can be compared by {' or '.join(summary.missing_parts)}")
     if summary.own is None:
