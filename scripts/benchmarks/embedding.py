@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,13 @@ from pipeline import embedding
 from pipeline.encoding import Encoder, Network, encode
 from pipeline.models import ModelFiles, verified_folder
 
-N_TEXTS = {"minilm": 256, "mpnet": 64}
+N_TEXTS = {"minilm": 128, "mpnet": 32}
 MAX_TOKENS = {"minilm": 256, "mpnet": 384}
-WAYS: tuple[dict[str, Any], ...] = (
-    {"batch_tokens": 512},
-    {"batch_tokens": 2048},
-    {"batch_tokens": 8192},
-    {"precision": "bf16", "batch_tokens": 512},
-    {"precision": "bf16", "batch_tokens": 2048},
-    {"precision": "bf16", "batch_tokens": 8192},
-    {"backend": "openvino", "batch_tokens": 512},
-    {"backend": "openvino", "batch_tokens": 2048},
-    {"backend": "openvino", "batch_tokens": 8192},
-    {"backend": "openvino", "precision": "bf16", "batch_tokens": 2048},
+BATCHES = (512, 2048, 8192)  # padded tokens; memory and loading are told of the first, the default
+WAYS: tuple[dict[str, Any], ...] = tuple(
+    {**way, "batch_tokens": tokens}
+    for way in ({}, {"precision": "bf16"}, {"backend": "openvino"}, {"backend": "openvino", "precision": "bf16"})
+    for tokens in BATCHES
 )
 
 
@@ -44,16 +39,20 @@ def rows(name: str = "minilm") -> list[list[str]]:
     """Embed the same made-up abstracts in every way; ``name`` is that of a model in conf/embedder."""
     model, n = registered_models()[name], N_TEXTS[name]
     verified_folder(model)
-    plain = in_own_process(measure_plain, model, n)
+    plain = _best(measure_plain, model, n)
     what, lines = f"{n} abstracts embedded by {name}", []
     for way in WAYS:
-        ours = in_own_process(measure, model, n, way)
+        ours = _best(measure, model, n, way)
         label = ", ".join(f"{key}={value}" for key, value in way.items())
         lines += [row(f"{what}, {label}, s ({n / ours.embed_s:.1f} texts/s)", "encode", plain.embed_s, ours.embed_s)]
-        if way["batch_tokens"] == 2048:
+        if way["batch_tokens"] == BATCHES[0]:
             lines += [row(f"{what}, {label}: peak memory, MB", "encode", plain.peak_mb, ours.peak_mb)]
             lines += [row(f"{name}, {label}: load, s", "SentenceTransformer", plain.load_s, ours.load_s)]
     return [*lines, _stored_row(model, n)]
+
+
+def _best(measured: Callable[..., Measured], *arguments: object) -> Measured:
+    return min((in_own_process(measured, *arguments) for _ in range(2)), key=lambda one: one.embed_s)
 
 
 def measure_plain(model: ModelFiles, n: int) -> Measured:

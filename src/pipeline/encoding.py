@@ -46,7 +46,7 @@ class Encoder:
     max_tokens: Annotated[int, Field(ge=_PAD_TO, multiple_of=_PAD_TO)]
     backend: Literal["torch", "openvino"] = "torch"
     precision: Literal["fp32", "bf16"] = "fp32"
-    batch_tokens: PositiveInt = 2048
+    batch_tokens: PositiveInt = 512
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @model_validator(mode="after")
