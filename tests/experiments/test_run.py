@@ -41,7 +41,7 @@ def test_a_run_leaves_its_files_and_names_its_folder_last(tmp_path, small):
     folder = Path(done.stdout.splitlines()[-1])
     assert folder.is_relative_to(tmp_path / "outputs" / "runs")
     left = {path.name for path in folder.iterdir()} - {"run.log"}
-    assert left == {"config.yaml", "metrics.json", "per_query.csv", "ranking.jsonl", "run.trec"}
+    assert left == {"config.yaml", "metrics.json", "per_query.csv", "provenance.json", "ranking.jsonl", "run.trec"}
     assert not [path for path in tmp_path.iterdir() if path.name != "outputs"]
 
 
