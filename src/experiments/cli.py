@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments import sweep
 from experiments.config import choices_of_groups, config_dir, rest_of_one
 from experiments.explain import CONFIG_ERRORS, explain_config_error, explain_os_error
-from experiments.jobs import JobResult, carry_out, is_multirun, line_of
+from experiments.jobs import JobResult, carry_out, is_multirun, line_of, stopped
 from pipeline.errors import UserError, did_you_mean, without_secrets
 
 VERBS = {
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(verb: str, arguments: list[str]) -> None:
     try:
-        importlib.import_module(f"experiments.{verb}").main()
+        _main_of(verb)
     except UserError as error:
         _fail(str(error))
     except CONFIG_ERRORS as error:
@@ -87,6 +87,15 @@ def _run(verb: str, arguments: list[str]) -> None:
         _fail(f"{error}; name one of the group's choices")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _main_of(verb: str) -> None:
+    try:
+        importlib.import_module(f"experiments.{verb}").main()
+    except Exception:
+        if stopped:
+            sys.exit(128 + stopped[0])
+        raise
 
 
 def _utf8(argument: str) -> str:
@@ -165,4 +174,5 @@ def _fail(message: str) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    stopped.append(number)
     sys.exit(128 + number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 FILE = "job.json"
 DEFINITION = "sweep.json"  #: what was swept; in the folder of the sweep, written before the first job starts
+
+#: The signal that ends this process, if one does. Libraries make errors of their own of a SystemExit that meets them.
+stopped: list[int] = []
 
 Status = Literal["running", "finished", "skipped", "failed", "killed"]
 
@@ -93,6 +97,9 @@ def carry_out(task: Callable[[DictConfig], JobResult | None], composed: DictConf
         result = task(composed) or JobResult()
         job = replace(job, status="skipped" if result.is_skipped else "finished")
     except Exception as error:
+        if stopped:
+            _write(replace(job, status="killed"), folder)
+            sys.exit(128 + stopped[0])
         result, line = JobResult(), line_of(error)
         if line is None:
             log.exception("job %s", job.name)
