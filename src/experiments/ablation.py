@@ -11,12 +11,11 @@ from typing import Literal
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import NonNegativeInt, ValidationError, model_validator
+from pydantic import NonNegativeInt, model_validator
 
 from experiments import cli
 from experiments.arm_table import FILES, ArmTable, make_table, table_text, write_table
-from experiments.config import RunConfig, Section, read_config
-from experiments.explain import explain_validation
+from experiments.config import RunConfig, Section, checked, read_config
 from experiments.run import RunResult, estimate_lines, perform
 from experiments.tracking import tracked_run
 from pipeline.errors import MissingError, UserError
@@ -53,10 +52,7 @@ def _arm_configs(arms: Sequence[str]) -> dict[str, RunConfig]:
 @cli.job("ablation")
 def main(composed: DictConfig) -> None:
     """Run the arms one after the other, then compare, show, write and log."""
-    try:
-        ablation = Ablation.model_validate(OmegaConf.to_container(composed.ablation, resolve=True))
-    except ValidationError as error:
-        raise UserError(explain_validation(error, within="ablation")) from error
+    ablation = checked(Ablation, OmegaConf.to_container(composed.ablation, resolve=True), within="ablation")
     configs = _arm_configs(ablation.arms)
     folder = Path(HydraConfig.get().runtime.output_dir)
     if any(config.llm.mode == "estimate" for config in configs.values()):

@@ -11,7 +11,7 @@ from experiments.files import write_lines
 from experiments.model_use import ungraded
 from experiments.plots import AVERAGE, plot_arms
 from experiments.run import RunResult
-from experiments.statistics import Comparison, compare, holm
+from experiments.statistics import Comparison, compare_shared, holm
 from experiments.tables import (
     COMPARISON_HEADER,
     comparison_cells,
@@ -72,10 +72,10 @@ def _compare_arms(
         found = {}
         for arm, result in results.items():
             ours, theirs = _values(result, name), _values(results[baseline], name) if baseline in results else {}
-            both = ours.keys() & theirs.keys()  # under metrics.unjudged=skip a query may have no AC2
-            if arm != baseline and both:
-                areas = {query.query_id: query.area for query in result.collection.queries}
-                found[arm] = compare({q: ours[q] for q in both}, {q: theirs[q] for q in both}, areas, seed=seed)
+            areas = {query.query_id: query.area for query in result.collection.queries}
+            # under metrics.unjudged=skip a query may have no AC2
+            if arm != baseline and (comparison := compare_shared(ours, theirs, areas, seed=seed)):
+                found[arm] = comparison
         adjusted = holm([comparison.p_value for comparison in found.values()])
         compared |= {(name, arm): (found[arm], p) for arm, p in zip(found, adjusted, strict=True)}
     return compared

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from experiments.collections.beir.layout import read_queries
-from experiments.config import Mlflow, NoTracking, Section
+from experiments.config import Mlflow, NoTracking, Section, checked
 from experiments.explain import explain_validation
 from pipeline import sources
 from pipeline.collecting.client import Patience
@@ -92,10 +92,7 @@ class CollectConfig(Section):
 
 def read_collect_config(composed: DictConfig) -> CollectConfig:
     """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
-    try:
-        config = CollectConfig.model_validate(OmegaConf.to_container(composed, resolve=True))
-    except ValidationError as error:
-        raise UserError(explain_validation(error)) from error
+    config = checked(CollectConfig, OmegaConf.to_container(composed, resolve=True))
     built = build_sources(config.sources.available)
     if not any(isinstance(built[name], SearchedSource) for name in config.sources.names):
         raise UserError(

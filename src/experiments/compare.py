@@ -8,20 +8,17 @@ from typing import Annotated
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import Field, NonNegativeInt, ValidationError
+from pydantic import Field, NonNegativeInt
 
 from experiments import cli
 from experiments.comparison import Comparisons, compare_runs
 from experiments.comparison_files import write_comparison
 from experiments.comparison_text import comparison_text
-from experiments.config import Mlflow, NoTracking, Section
-from experiments.explain import explain_validation
+from experiments.config import Mlflow, NoTracking, Section, checked
 from experiments.finished_runs import find_runs
-from experiments.tracking import legal_part, tracked_run
+from experiments.tracking import described, legal_part, tracked_run
 from pipeline.errors import UserError
 from pipeline.llm.settings import Count
-
-_LONGEST_NOTE = 7_500  # what MLflow shows of a description
 
 
 class Paths(Section):
@@ -45,10 +42,7 @@ class CompareConfig(Section):
 @cli.job("compare")
 def main(composed: DictConfig) -> None:
     """Find the runs, compare them, show, write and log."""
-    try:
-        config = CompareConfig.model_validate(OmegaConf.to_container(composed, resolve=True))
-    except ValidationError as error:
-        raise UserError(explain_validation(error)) from error
+    config = checked(CompareConfig, OmegaConf.to_container(composed, resolve=True))
     if not config.runs:
         raise UserError("which runs? litgrade compare RUN_A RUN_B: folders, MLflow run ids, names, or a sweep id")
     runs = find_runs(config.runs, config.tracking, config.paths.cache)
@@ -69,9 +63,7 @@ def _log(config: CompareConfig, compared: Comparisons, text: str, folder: Path, 
     tags = {
         "kind": "comparison",
         "collection": first.collection,
-        "mlflow.note.content": text
-        if len(text) <= _LONGEST_NOTE
-        else f"{text[:_LONGEST_NOTE]}…\n\n(whole: comparison.md)",
+        **described(text, "comparison.md"),
     }
     params = {"baseline": first.name, "metrics": ", ".join(compared.metrics), "top": compared.top, "seed": config.seed}
     params |= {f"run_{i}": run.run_id or str(run.folder) for i, run in enumerate(compared.runs)}

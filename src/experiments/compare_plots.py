@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.files import replacing
-from experiments.plots import plain
+from experiments.plots import new_figure, plain, save_figure
 from experiments.statistics import Comparison
 from experiments.tables import signed
 
@@ -34,8 +33,6 @@ class Panel:
 def plot_deltas(panels: Sequence[Panel], area_of: Mapping[str, str], title: str, path: Path) -> None:
     """Draw a panel a metric and run, its queries from the worst to the best; a run begins a row, a color is an area."""
     from matplotlib import colormaps
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     areas = sorted({area_of[query_id] for panel in panels for query_id in panel.deltas})
@@ -47,8 +44,7 @@ def plot_deltas(panels: Sequence[Panel], area_of: Mapping[str, str], title: str,
     most = max(map(len, by_run))
     columns = math.ceil(most / math.ceil(most / _MOST_COLUMNS))  # 4 stand in one row, 5 as 3 and 2
     rows = [of_run[i : i + columns] for of_run in by_run for i in range(0, len(of_run), columns)]
-    figure = Figure(figsize=(_WIDTH * columns, _HEIGHT * len(rows) + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_WIDTH * columns, _HEIGHT * len(rows) + 0.9)
     grid = figure.subplots(len(rows), columns, squeeze=False)
     for axes_of_row, row in zip(grid, rows, strict=True):
         for axes, panel in zip(axes_of_row, row, strict=False):
@@ -62,8 +58,7 @@ def plot_deltas(panels: Sequence[Panel], area_of: Mapping[str, str], title: str,
         ncols = min(len(areas), 4 * columns)
         figure.legend(handles=patches, loc="outside lower center", ncols=ncols, frameon=False, fontsize="small")
     figure.suptitle(plain(title), fontsize="medium")
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=150, metadata={"Software": None})
+    save_figure(figure, path)
 
 
 def _range(panels: Sequence[Panel], metric: str) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import pkgutil
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
@@ -42,6 +42,17 @@ class Section(BaseModel):
     """A part of the config: unknown keys are refused, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+S = TypeVar("S", bound=Section)
+
+
+def checked(section: type[S], plain: object, within: str = "") -> S:
+    """Return a section made of plain settings, which stand at ``within``; a ``UserError`` has one line a fault."""
+    try:
+        return section.model_validate(plain)
+    except ValidationError as error:
+        raise UserError(explain_validation(error, within)) from error
 
 
 class Arm(Section):
@@ -307,21 +318,14 @@ def read_sections(composed: DictConfig) -> Sections:
     """Check the parts of a config that are the same for all jobs of a multirun."""
     parts = {name: composed[name] for name in Sections.model_fields}
     plain = {k: OmegaConf.to_container(v, resolve=True) if OmegaConf.is_config(v) else v for k, v in parts.items()}
-    try:
-        return Sections.model_validate(plain)
-    except ValidationError as error:
-        raise UserError(explain_validation(error)) from error
+    return checked(Sections, plain)
 
 
 def read_config(composed: DictConfig) -> RunConfig:
     """Check what Hydra composed; raise a ``UserError`` of one line a fault."""
     if missing := sorted(OmegaConf.missing_keys(composed)):
         raise UserError(f"{missing[0]} is not set; give {missing[0]}=VALUE")
-    plain = OmegaConf.to_container(composed, resolve=True)
-    try:
-        config = RunConfig.model_validate(plain)
-    except ValidationError as error:
-        raise UserError(explain_validation(error)) from error
+    config = checked(RunConfig, OmegaConf.to_container(composed, resolve=True))
     if HydraConfig.initialized():
         for override in unread_overrides(composed, HydraConfig.get().overrides.task):
             log.warning("%s has no effect on arm %s", override, config.arm.name)

@@ -5,10 +5,8 @@ Similarities and reputations are computed once; what is then left of a setting i
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +22,8 @@ from experiments.grid_scores import compared_pools, measure_grid
 from experiments.grid_settings import Settings, read_grid
 from experiments.grid_summary import Summary
 from experiments.jobs import sweep_id
-from experiments.tracking import tracked_run
-from experiments.tuning import Measured
+from experiments.tracking import described, tracked_run
+from experiments.tuning import Measured, write_splits
 from experiments.verdict import judge_settings
 from pipeline.errors import UserError
 
@@ -68,8 +66,7 @@ def _write(summary: Summary, folder: Path) -> None:
     for frame, name in ((table, TABLE), (by_query, OBJECTIVE)):
         with replacing(folder / name) as partial:
             frame.to_parquet(partial, index=False)
-    splits = [asdict(split) for split in summary.verdict.splits]
-    write_lines(folder / SPLITS, [json.dumps(splits, indent=1, ensure_ascii=False)])
+    write_splits(summary.verdict.splits, folder / SPLITS)
     write_lines(folder / SUMMARY, ["\n\n".join(summary.parts(is_terminal=False))])
 
 
@@ -81,7 +78,7 @@ def _log(summary: Summary, folder: Path, files: list[str]) -> None:
         "arm": config.arm.name,
         "model": ", ".join(config.model_names()),
         "sweep_id": sweep_id() or f"grid-{folder.parent.name}-{folder.name}",
-        "mlflow.note.content": "\n\n".join(summary.parts(is_terminal=False))[:7_500],
+        **described("\n\n".join(summary.parts(is_terminal=False)), SUMMARY),
     }
     with tracked_run(config.tracking, f"grid {collection.name}", tags) as run:
         grid = {f"grid.{key}": value for key, value in summary.settings.grid.model_dump(mode="json").items()}

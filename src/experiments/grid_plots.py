@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.files import replacing
 from experiments.grid_cost import Cost
 from experiments.grid_summary import Summary
-from experiments.plots import plain
+from experiments.plots import new_figure, plain, save_figure
 from pipeline.candidates import Candidates
 from pipeline.stages.semantic import PARTS
 
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_OWN = {"marker": "*", "ms": 13, "mfc": "white", "mec": "black", "ls": "none"}  # the setting of the config
+_OWN: dict[str, Any] = {
+    "marker": "*",
+    "ms": 13,
+    "mfc": "white",
+    "mec": "black",
+    "ls": "none",
+}  # the setting of the config
 
 
 def plot_all(summary: Summary, tables: Sequence[Candidates], cost: Cost | None, folder: Path) -> list[str]:
@@ -32,19 +37,8 @@ def plot_all(summary: Summary, tables: Sequence[Candidates], cost: Cost | None, 
         "settings.png": lambda: settings_figure(summary),
     }
     for name, draw in pictures.items():
-        figure = draw()
-        with replacing(folder / name) as partial:
-            figure.savefig(partial, dpi=150, metadata={"Software": None})
+        save_figure(draw(), folder / name)
     return list(pictures)
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def weights_figure(summary: Summary) -> Figure:
@@ -61,7 +55,7 @@ def weights_figure(summary: Summary) -> Figure:
     panels = {b[3]: values[i] for i, b in enumerate(summary.settings.outer) if b[:3] == first}
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    figure = _figure(3.1 * columns + 0.8, 2.9 * rows + 0.9)
+    figure = new_figure(3.1 * columns + 0.8, 2.9 * rows + 0.9)
     n = round(1 / grid.step)
     at = np.rint(weights[:, :2] * n).astype(int)
     means = {alpha: _means_by_cell(at, of_alpha, n) for alpha, of_alpha in panels.items()}
@@ -86,7 +80,7 @@ def weights_figure(summary: Summary) -> Figure:
     figure.supxlabel("weight of the title", fontsize="medium")
     figure.supylabel("weight of the abstract", fontsize="medium")
     figure.suptitle(plain(_weights_title(summary, first)), fontsize="medium")
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _weights_title(summary: Summary, cutoffs: tuple[str, int, int]) -> str:
@@ -116,7 +110,7 @@ def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | N
     of_meaning = _recall_curve(
         summary, by_meaning([table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables])
     )
-    figure = _figure(8.0, 5.0)
+    figure = new_figure(8.0, 5.0)
     axes = figure.subplots()
     axes.plot(np.arange(1, len(of_words) + 1), of_words, color="C0", label="BM25 order: what its cutoff lets through")
     label = f"semantic order of the first {config.cutoffs.bm25}: what grading would see"
@@ -143,7 +137,7 @@ def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | N
     if cost is not None:
         _add_cost(axes, ticks, cost)
     figure.suptitle(plain(summary.collection.name), fontsize="medium")
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _add_cost(axes: Any, ticks: Sequence[int], cost: Cost) -> None:
@@ -191,7 +185,7 @@ def settings_figure(summary: Summary) -> Figure:
     keys = [key for key in columns if key.split(".")[1] in {"alpha", "bm25", "semantic", "normalize"}]
     known = values[~np.isnan(values)]
     keys = [key for key in keys if len(np.unique(columns[key])) > 1]
-    figure = _figure(3.3 * (len(keys) + 1) + 0.6, 3.8)
+    figure = new_figure(3.3 * (len(keys) + 1) + 0.6, 3.8)
     *panels, last = figure.subplots(1, len(keys) + 1, squeeze=False)[0]
     for axes, key in zip(panels, keys, strict=True):
         ticks = list(dict.fromkeys(columns[key].tolist()))
@@ -229,7 +223,7 @@ def settings_figure(summary: Summary) -> Figure:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
     figure.suptitle(plain(summary.collection.name), fontsize="medium")
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _quantiles(values: Floats) -> Floats:

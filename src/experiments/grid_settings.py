@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from experiments.config import Cutoffs, RunConfig, Section
-from experiments.explain import explain_validation
+from experiments.config import Cutoffs, RunConfig, Section, checked
 from pipeline.errors import UserError
 from pipeline.llm.settings import Count
 from pipeline.scoring import Fraction
@@ -113,16 +112,9 @@ class Settings:
 
 def read_grid(plain: object, config: RunConfig) -> Grid:
     """Check the grid, alone and with the config of the run that it varies."""
-    try:
-        grid = Grid.model_validate(plain)
-    except ValidationError as error:
-        raise UserError(explain_validation(error, within="grid")) from error
+    grid = checked(Grid, plain, within="grid")
     for bm25, semantic in product(grid.bm25, grid.semantic):
-        settings = {**config.cutoffs.model_dump(), "bm25": bm25, "semantic": semantic}
-        try:
-            Cutoffs.model_validate(settings)
-        except ValidationError as error:
-            raise UserError(explain_validation(error, within="grid")) from error
+        checked(Cutoffs, {**config.cutoffs.model_dump(), "bm25": bm25, "semantic": semantic}, within="grid")
     names: Sequence[str] = [name for name, _ in config.stages()]
     if names != ["bm25", "cut", "semantic", "cut"]:
         raise UserError(

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.files import replacing
 from experiments.metrics import Scores
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 AVERAGE = "Average"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, sizes in inches, that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, without the version of matplotlib, so that equal pictures are equal files."""
+    with replacing(path) as partial:
+        figure.savefig(partial, dpi=150, metadata={"Software": None})
 
 
 def plot_arms(
@@ -18,15 +38,12 @@ def plot_arms(
 
     ``metrics`` holds (name, label) pairs. An arm without a metric has no bar in its panel.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     colors = {arm: f"C{i}" for i, arm in enumerate(scores)}
     areas = list(next(iter(scores.values())).areas)
     groups: list[str | None] = [*areas, None] if len(areas) > 1 else [*areas]  # None: the average
-    figure = Figure(figsize=(max(7.0, 1.3 * len(groups) + 2), 2.4 * len(metrics) + 0.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(max(7.0, 1.3 * len(groups) + 2), 2.4 * len(metrics) + 0.8)
     for axes, (name, label) in zip(figure.subplots(len(metrics), 1, squeeze=False)[:, 0], metrics, strict=True):
         measured = [arm for arm, of_arm in scores.items() if of_arm.macro[name] is not None]
         width = 0.8 / max(1, len(measured))
@@ -49,18 +66,13 @@ def plot_arms(
     patches = [Patch(color=color, label=arm) for arm, color in colors.items()]
     figure.legend(handles=patches, loc="outside upper center", ncols=len(scores), frameon=False, title=plain(title))
     figure.supxlabel(plain(footnote), fontsize="small")
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=150, metadata={"Software": None})
+    save_figure(figure, path)
 
 
 def plot_sweep(points: Sequence[tuple[Mapping[str, str], float]], metric: str, title: str, path: Path) -> None:
     """Draw one panel a swept key: every job's value of the metric, and the best at each value of the key."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     keys = list(dict.fromkeys(key for settings, _ in points for key in settings))
-    figure = Figure(figsize=(max(5.0, 3.6 * len(keys)), 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(max(5.0, 3.6 * len(keys)), 3.6)
     for axes, key in zip(figure.subplots(1, len(keys), squeeze=False, sharey=True)[0], keys, strict=True):
         at = [(settings[key], value) for settings, value in points if key in settings]
         ticks = sorted({text for text, _ in at}, key=_tick_order)
@@ -74,8 +86,7 @@ def plot_sweep(points: Sequence[tuple[Mapping[str, str], float]], metric: str, t
     figure.axes[0].set_ylabel(plain(metric))
     figure.axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle(plain(title), fontsize="medium")
-    with replacing(path) as partial:
-        figure.savefig(partial, dpi=150, metadata={"Software": None})
+    save_figure(figure, path)
 
 
 def _tick_order(text: str) -> tuple[float, str]:

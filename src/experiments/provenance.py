@@ -19,7 +19,7 @@ from pipeline.cache import content_key
 FILE = "provenance.json"
 
 #: What says where things are and how fast they are computed, and changes no result.
-_PLACES = {"folder", "path", "packages", "store", "batch_size", "batch_tokens"}
+_PLACES = {"folder", "path", "packages", "store", "batch_tokens"}
 _OUTSIDE = {"collection", "tracking", "paths", "tuning", "objective"}
 _LIBRARIES = ("numpy", "scipy", "torch", "transformers", "sentence-transformers", "irrCAC", "openvino")
 
@@ -37,10 +37,9 @@ def _without_places(node: Any) -> Any:
     return [_without_places(value) for value in node] if isinstance(node, list) else node
 
 
-def provenance(config: RunConfig, collection: Collection, run_id: str, sweep_id: str | None) -> dict[str, Any]:
-    """Return what stands in ``provenance.json`` of a run's folder."""
+def provenance(config: RunConfig, collection: Collection, sweep_id: str | None) -> dict[str, Any]:
+    """Return what stands in ``provenance.json`` of a run's folder, but for the ``run_id``."""
     return {
-        "run_id": run_id or None,
         "sweep_id": sweep_id,
         "fingerprint": fingerprint(config, collection),
         "collection": {"name": collection.name, "fingerprint": collection.fingerprint},

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from experiments import cli
-from experiments.config import Mlflow, NoTracking, Section
-from experiments.explain import explain_validation
+from experiments.config import Mlflow, NoTracking, Section, checked
 from experiments.files import write_lines
 from experiments.finished_runs import FinishedRun, find_runs
 from experiments.report_group import COMPARED, FEW, Group, Report, groups
@@ -40,10 +39,7 @@ class ReportConfig(Section):
 @cli.job("report")
 def main(composed: DictConfig) -> None:
     """Find the runs, put the page together, write it."""
-    try:
-        config = ReportConfig.model_validate(OmegaConf.to_container(composed, resolve=True))
-    except ValidationError as error:
-        raise UserError(explain_validation(error)) from error
+    config = checked(ReportConfig, OmegaConf.to_container(composed, resolve=True))
     if not config.runs:
         raise UserError("no runs given: name an experiment, a sweep, runs or folders, as in litgrade report litgrade")
     runs = find_runs(config.runs, config.tracking, config.cache)

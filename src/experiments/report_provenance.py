@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -11,13 +10,12 @@ from typing import Any
 import yaml
 
 from experiments.finished_runs import FinishedRun
-from experiments.provenance import FILE
 from experiments.tracking import flatten
 
 
 def facts(run: FinishedRun) -> dict[str, str]:
     """Return what a reader needs to tell this run from others, in words; what is not known is left out."""
-    origin = origin_of(run)
+    origin = run.origin
     collection = origin.get("collection", {})
     known = {
         "run": run.run_id or origin.get("run_id"),
@@ -34,13 +32,6 @@ def facts(run: FinishedRun) -> dict[str, str]:
         "counts": ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in run.counts.items()),
     }
     return {name: text for name, text in known.items() if text}
-
-
-def origin_of(run: FinishedRun) -> dict[str, Any]:
-    """Return what is in the run's provenance.json; nothing for a run of a version that wrote none."""
-    path = run.folder / FILE
-    origin: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return origin
 
 
 def date_of(run: FinishedRun) -> str | None:

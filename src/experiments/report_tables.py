@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.finished_runs import FinishedRun
 from experiments.report_differences import Difference
-from experiments.statistics import Comparison, compare, holm
+from experiments.statistics import Comparison, compare_shared, holm
 from experiments.tables import COMPARISON_HEADER, comparison_cells, mean_text
 
 Cell = str | Sequence[str]  #: a text, or several below each other
@@ -117,11 +117,9 @@ def table_of_comparisons(entries: Sequence[Entry], baseline: Entry, metric: str,
 
 
 def _compare(entry: Entry, baseline: Entry, metric: str, seed: int) -> Comparison | None:
-    ours, theirs = entry.values(metric), baseline.values(metric)
-    both = sorted(ours.keys() & theirs.keys())
-    if entry is baseline or not both:
+    if entry is baseline:
         return None
-    return compare({q: ours[q] for q in both}, {q: theirs[q] for q in both}, entry.run.area_of, seed=seed)
+    return compare_shared(entry.values(metric), baseline.values(metric), entry.run.area_of, seed=seed)
 
 
 def table_of_costs(entries: Sequence[Entry]) -> Table:

@@ -67,11 +67,12 @@ def perform(config: RunConfig, folder: Path, tags: Mapping[str, str], name: str 
     collection = load(config.loader())
     (folder / METRICS).unlink(missing_ok=True)  # of an earlier run in this folder
     named = {**tags, "kind": "run", "arm": config.arm.name, "collection": collection.name}
-    named |= {"model": ", ".join(config.model_names()) or "none", "fingerprint": fingerprint(config, collection)}
-    named["code"] = code_fingerprint()
+    origin = provenance(config, collection, tags.get("sweep_id"))
+    named |= {"model": ", ".join(config.model_names()) or "none"}
+    named |= {key: origin[key] for key in ("fingerprint", "code")}
     with tracked_run(config.tracking, name or f"{config.arm.name} {collection.name}", named) as run:
         result = measure(config, collection)
-        write_folder(result, folder, provenance(config, collection, run.run_id, tags.get("sweep_id")))
+        write_folder(result, folder, {"run_id": run.run_id or None, **origin})
         further = {
             "stages": run_log.stages_text(result),
             **({"notice": collection.notice} if collection.notice else {}),

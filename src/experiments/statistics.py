@@ -60,6 +60,16 @@ def compare(
     )
 
 
+def compare_shared(
+    values_a: Mapping[str, float], values_b: Mapping[str, float], area_of: Mapping[str, str], *, seed: int
+) -> Comparison | None:
+    """Compare on the queries that have a value in both; None where there is none."""
+    both = values_a.keys() & values_b.keys()
+    if not both:
+        return None
+    return compare({q: values_a[q] for q in both}, {q: values_b[q] for q in both}, area_of, seed=seed)
+
+
 def wilcoxon(differences: Sequence[float]) -> tuple[int, float, float]:
     """Return the number of non-zero differences, W, and the two-sided p-value of Wilcoxon's signed-rank test.
 

@@ -17,8 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import NestedCv, Sections, Tuning, read_sections
 from experiments.files import write_lines
-from experiments.jobs import DEFINITION, FILE, Job, read_jobs
-from experiments.tracking import git_commit, prepare, tracked_run
+from experiments.jobs import DEFINITION, FILE, Job, read_jobs, stopped
+from experiments.tracking import described, git_commit, prepare, tracked_run
 from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -115,6 +115,9 @@ def summarized() -> Iterator[None]:
     except BaseException:
         if _started:
             _finish(_started[0])
+        if _started and stopped:  # perhaps between two jobs, none of which then says so
+            how = f"litgrade: killed by signal {stopped[0]}; tracking.resume=true runs what is missing"
+            print(how, file=sys.stderr)  # noqa: T201
         raise
     if _started:
         failed = _finish(_started[0])
@@ -127,15 +130,16 @@ def _finish(started: Started) -> list[Job]:
     jobs = read_jobs(started.folder)
     if not jobs:
         return []
-    from experiments.sweep_table import FILES, make_table, summary_text, table_text, write_table
+    from experiments.sweep_table import make_table, summary_text, table_text, write_table
 
-    table = make_table(started.folder, started.definition, started.sections.objective, started.sections.tuning)
+    table = make_table(jobs, started.definition, started.sections.objective, started.sections.tuning)
     files = write_table(table, started.folder)
     name = f"sweep {' '.join(started.definition['swept']) or 'of one setting'}"
     tags = {"sweep_id": started.definition["sweep_id"], "kind": "summary", "collection": table.collection}
-    with tracked_run(started.sections.tracking, name, {**tags, "mlflow.note.content": summary_text(table)}) as run:
+    tags |= described(summary_text(table), "sweep.md")
+    with tracked_run(started.sections.tracking, name, tags) as run:
         run.log(table.params, table.metrics, {})
-        run.log_files(started.folder, [name for name in (*FILES, DEFINITION) if name in {*files, DEFINITION}])
+        run.log_files(started.folder, [*files, DEFINITION])
     print(table_text(table))  # noqa: T201
     print(started.folder)  # noqa: T201
     failed = [job for job, _ in jobs if job.status not in {"finished", "skipped"}]

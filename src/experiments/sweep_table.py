@@ -14,13 +14,10 @@ import yaml
 
 from experiments.config import Tuning
 from experiments.files import write_lines
-from experiments.jobs import Job, read_jobs
+from experiments.jobs import Job
 from experiments.tables import markdown, mean_text, read_csv, write_csv
-from experiments.tuning import Measured
+from experiments.tuning import Measured, write_splits
 from experiments.verdict import Verdict, judge_settings
-
-#: The files of ``write_table``; the plot and the splits only where there is something to put in.
-FILES = ("sweep.csv", "sweep.md", "sweep.png", "splits.json")
 
 _NOTE_ROWS = 25  # MLflow shows the text of a run, and takes 8,000 characters
 
@@ -67,9 +64,11 @@ class SweepTable:
         return found | ({} if self.verdict is None else self.verdict.metrics)
 
 
-def make_table(folder: Path, definition: Mapping[str, Any], objective: str, tuning: Tuning) -> SweepTable:
+def make_table(
+    jobs: Sequence[tuple[Job, Path]], definition: Mapping[str, Any], objective: str, tuning: Tuning
+) -> SweepTable:
     """Read what the jobs of a sweep left in their folders and put it together."""
-    rows = [_row(job, of_job) for job, of_job in read_jobs(folder)]
+    rows = [_row(job, folder) for job, folder in jobs]
     order = [-(value if (value := row.value(objective)) is not None else -np.inf) for row in rows]
     rows = [rows[i] for i in np.argsort(order, kind="stable")]
     names = dict.fromkeys(row.scores["collection"] for row in rows if row.scores)
@@ -140,11 +139,10 @@ def table_text(table: SweepTable) -> str:
 
 
 def summary_text(table: SweepTable) -> str:
-    """Return the text that MLflow shows with the summary run: as much of the table as it takes."""
+    """Return the text that MLflow shows with the summary run: the first rows of the table."""
     text = "\n\n".join(_parts(table, table.rows[:_NOTE_ROWS], is_terminal=False))
     more = len(table.rows) - _NOTE_ROWS
-    text += f"\n\nand {more} more in sweep.csv" if more > 0 else ""
-    return text if len(text) < 7_500 else text[:7_400] + "\n\n(cut; the whole is in sweep.md)"
+    return text + (f"\n\nand {more} more in sweep.csv" if more > 0 else "")
 
 
 def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool) -> list[str]:
@@ -186,7 +184,6 @@ def write_table(table: SweepTable, folder: Path) -> list[str]:
         plot_sweep(points, table.objective, f"Sweep on {table.collection}", folder / "sweep.png")
         files.append("sweep.png")
     if table.verdict is not None and table.verdict.splits:
-        splits = [{"development": s.development, "test": s.test} for s in table.verdict.splits]
-        write_lines(folder / "splits.json", [json.dumps(splits, indent=1, ensure_ascii=False)])
+        write_splits(table.verdict.splits, folder / "splits.json")
         files.append("splits.json")
     return files

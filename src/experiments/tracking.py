@@ -27,6 +27,7 @@ from pipeline.errors import UserError, first_line, without_secrets
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+_LONGEST_NOTE = 7_500  # characters: MLflow cuts tags at 8,000
 _PARAMS_A_CALL = 100  # MLflow's limit
 _LOCKS = Path("locks")
 
@@ -94,6 +95,12 @@ def tracked_run(tracking: Mlflow | NoTracking, name: str, tags: Mapping[str, str
             finally:
                 client.set_terminated(run_id, status)
                 (locks / f"{run_id}.lock").unlink(missing_ok=True)
+
+
+def described(text: str, whole: str) -> dict[str, str]:
+    """Return the tag that MLflow shows as a run's description; a long one is cut and names the file ``whole``."""
+    short = text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}…\n\n(whole: {whole})"
+    return {"mlflow.note.content": short}
 
 
 def prepare(tracking: Mlflow | NoTracking) -> None:

@@ -7,13 +7,16 @@ development queries. G. C. Cawley and N. L. C. Talbot, On over-fitting in model 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from experiments.config import Holdout, NestedCv, NoTuning, Tuning
+from experiments.files import write_lines
 from experiments.statistics import generator
 from pipeline.errors import UserError
 
@@ -125,6 +128,11 @@ def _folds(areas: Mapping[str, Sequence[str]], tuning: NestedCv) -> list[Split]:
         start += len(ids)
     everything = [query_id for fold in folds for query_id in fold]
     return [Split(tuple(sorted(set(everything) - set(fold))), tuple(sorted(fold))) for fold in folds]
+
+
+def write_splits(splits: Sequence[Split], path: Path) -> None:
+    """Write which queries settings were chosen on and reported on."""
+    write_lines(path, [json.dumps([asdict(split) for split in splits], indent=1, ensure_ascii=False)])
 
 
 def choose(measured: Measured, splits: Sequence[Split]) -> list[Chosen]:

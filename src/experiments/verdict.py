@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from experiments.config import NoTuning, Tuning
-from experiments.statistics import Comparison, compare
+from experiments.statistics import Comparison, compare_shared
 from experiments.tables import markdown
 from experiments.tuning import Chosen, Measured, Split, choose, make_splits
 
@@ -42,10 +42,7 @@ class Verdict:
         baseline = self.measured.baseline
         if baseline is None or not self.chosen:
             return None
-        theirs = self.measured.of(baseline)
-        both = sorted(self.held_out.keys() & theirs.keys())
-        ours = {q: self.held_out[q] for q in both}
-        return compare(ours, {q: theirs[q] for q in both}, self.measured.area_of, seed=42) if both else None
+        return compare_shared(self.held_out, self.measured.of(baseline), self.measured.area_of, seed=42)
 
     @property
     def held_out_mean(self) -> float:
