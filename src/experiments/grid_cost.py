@@ -11,6 +11,7 @@ import hydra
 from experiments.config import RunConfig, read_config
 from pipeline.candidates import Candidates
 from pipeline.llm.estimates import EstimateOnly
+from pipeline.stages import semantic
 
 _SAMPLE = 20  # queries whose prompts are built
 
@@ -29,15 +30,17 @@ class Cost:
 def cost_of_a_paper(config: RunConfig, tables: Sequence[Candidates]) -> Cost | None:
     """Build the paper's prompts for the papers that this config keeps, and divide their estimate by their number.
 
-    The grading model is that of ``llm=mistral``, whose price is known. None where there is nothing to grade.
+    ``tables`` have been compared. The grading model is that of ``llm=mistral``, whose price is known. None where there
+    is nothing to grade.
     """
     nothing_known = f"llm.recording={os.devnull}"  # or papers that were graded before would cost nothing
     overrides = ["arm=bm25_mpnet_llm", "llm=mistral", "llm.mode=estimate", nothing_known]
     grading = read_config(hydra.compose("config", overrides=overrides))
     (grade,) = (stage for name, stage in grading.stages() if name == "grade")
     (_, by_meaning), (_, cut) = config.stages()[2:]
+    assert isinstance(by_meaning, semantic.Stage)  # noqa: S101 (read_grid)
     some = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables[:_SAMPLE]]
-    ranked = cut(by_meaning(some))
+    ranked = cut([by_meaning.ranked(table) for table in some])
     papers = sum(len(table) for table in ranked)
     if not papers:
         return None

@@ -19,7 +19,7 @@ from experiments.metrics.agreement import gwet_ac2_batch
 from pipeline.candidates import Candidates
 from pipeline.errors import UserError
 from pipeline.progress import progress
-from pipeline.scoring import Score, Weights, final_score, normalize, reputation, similarity
+from pipeline.scoring import Score, Weights, final_score, normalize, similarity
 from pipeline.stages import bm25, semantic
 
 Floats = npt.NDArray[np.float64]
@@ -82,12 +82,12 @@ def _measure_query(
 ) -> dict[str, Floats]:
     """Return metric -> value of every setting for one query."""
     lists = _Lists(table, judgments, config.metrics.unjudged)
-    depths = sorted({config.cutoffs.evaluate, *settings.grid.bm25, *settings.grid.semantic})
+    depths = sorted({*config.depths.recall, *settings.grid.bm25, *settings.grid.semantic})
     blocks = []
     for normalization, first, second, alpha in settings.outer:
         pool = table.take(range(min(first, len(table))))
         sts = similarity(semantic.similarities(pool), settings.weights)
-        standing = reputation(*semantic.standings(pool), config.weights)
+        standing = semantic.reputations(pool, config.weights)
         score = Score(normalization, config.score.highly, config.score.moderately, config.score.somewhat)  # type: ignore[arg-type]
         scores = normalize(final_score(sts, standing, alpha), score.normalize).round(9)
         order = np.argsort(-scores, axis=-1, kind="stable")[:, :second]

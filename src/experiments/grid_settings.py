@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import comb
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,17 +19,17 @@ from pipeline.llm.settings import Count
 from pipeline.scoring import Fraction
 from pipeline.stages.semantic import PARTS
 
-Some = Field(min_length=1)
+_MOST = 1_000_000  # settings; every metric of each is held in memory
 
 
 class Grid(Section):
     """What is varied. Every list is taken with every other."""
 
     step: Annotated[float, Field(gt=0, le=1)]
-    alphas: Annotated[tuple[Fraction, ...], Some]
-    bm25: Annotated[tuple[Count, ...], Some]
-    semantic: Annotated[tuple[Count, ...], Some]
-    normalize: Annotated[tuple[Literal["minmax", "clip"], ...], Some]
+    alphas: tuple[Fraction, ...]
+    bm25: tuple[Count, ...]
+    semantic: tuple[Count, ...]
+    normalize: tuple[Literal["minmax", "clip"], ...]
 
     @field_validator("step")
     @classmethod
@@ -40,6 +41,8 @@ class Grid(Section):
     @field_validator("alphas", "bm25", "semantic", "normalize")
     @classmethod
     def _are_different(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        if not values:
+            raise ValueError("the list is empty; expected at least one value")
         if len(set(values)) < len(values):
             raise ValueError(f"{list(values)}: a value is named twice")
         return values
@@ -51,10 +54,18 @@ class Settings:
 
     grid: Grid
 
+    def __len__(self) -> int:
+        return len(self.outer) * comb(self.steps + 3, 3)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are from 0 to 1."""
+        return round(1 / self.grid.step)
+
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:
         """Return every vector of four weights on the grid of the step that sums to 1, shape (vectors, 4)."""
-        n = round(1 / self.grid.step)
+        n = self.steps
         counts = [
             (i, j, k, n - i - j - k) for i in range(n + 1) for j in range(n + 1 - i) for k in range(n + 1 - i - j)
         ]
@@ -66,9 +77,6 @@ class Settings:
         """Return normalization, cutoffs after BM25 and after semantic ranking, and alpha of each block of weights."""
         grid = self.grid
         return list(product(grid.normalize, grid.bm25, grid.semantic, grid.alphas))
-
-    def __len__(self) -> int:
-        return len(self.outer) * len(self.weights)
 
     def columns(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the settings as columns of a table, named by their keys on the command line."""
@@ -113,6 +121,8 @@ class Settings:
 def read_grid(plain: object, config: RunConfig) -> Grid:
     """Check the grid, alone and with the config of the run that it varies."""
     grid = checked(Grid, plain, within="grid")
+    if (n := len(Settings(grid))) > _MOST:
+        raise UserError(f"grid: {n:,} settings are too many, expected at most {_MOST:,}; give a larger grid.step")
     for bm25, semantic in product(grid.bm25, grid.semantic):
         checked(Cutoffs, {**config.cutoffs.model_dump(), "bm25": bm25, "semantic": semantic}, within="grid")
     names: Sequence[str] = [name for name, _ in config.stages()]

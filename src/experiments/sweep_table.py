@@ -118,7 +118,9 @@ def _swept_text(table: SweepTable, key: str) -> str:
 def _shown_metrics(table: SweepTable) -> list[str]:
     """Return the objective and the headline metrics that all measured jobs share."""
     measured = [set(row.scores["macro"]) for row in table.rows if row.scores]
-    shared = set.intersection(*measured) if measured else set()
+    if not measured:
+        return []
+    shared = set.intersection(*measured)
     first = next((list(row.scores["macro"]) for row in table.rows if row.scores), [])
     heads = [name for name in first if name in shared and name.startswith(("ac2", "ndcg", "map"))]
     return list(dict.fromkeys([table.objective, *heads]))

@@ -147,6 +147,12 @@ def test_the_demo_as_well(conf, monkeypatch):
     assert len(settings) == 1771 * 2
 
 
+def test_the_objective_may_be_of_a_cutoff_that_the_grid_lacks(small, conf):
+    *_, scores = measured_grid([*small, "cutoffs.bm25=25", "objective=recall_at_25"], {**GRID, "semantic": [20]})
+    assert scores.macro["recall_at_25"].min() > 0
+    assert (scores.macro["recall_at_25"] == scores.macro["recall_at_20"]).all()  # all that a run returns
+
+
 def test_weights_are_those_that_one_types():
     settings = Settings(Grid(step=0.05, alphas=(0.15,), bm25=(100,), semantic=(50,), normalize=("minmax",)))
     assert (settings.weights.sum(axis=1).round(9) == 1).all()
@@ -269,12 +275,20 @@ def test_it_is_one_run_in_mlflow_with_all_files(run_grid):
     }  # fmt: skip
 
 
+def test_several_grids_are_a_sweep_of_their_own_figures(tmp_path, small):
+    done = litgrade("grid", "-m", *small, *SMALL_GRID[1:], "grid.step=0.25,0.5", cwd=tmp_path)
+    assert len(re.findall(r"^\d+ settings on", done.stdout, re.MULTILINE)) == 2
+    table = done.stdout[done.stdout.index("Sweep of grid.step") :]
+    assert re.search(r"\| job +\| grid.step +\| status +\|", table)
+
+
 @pytest.mark.parametrize(
     ("override", "line"),
     [
         ("grid.step=0.3", "grid.step: step=0.3 does not divide 1"),
         ("grid.alphas=[0,2]", "grid.alphas.1=2: expected"),
-        ("grid.bm25=[]", "grid.bm25"),
+        ("grid.bm25=[]", "grid.bm25: the list is empty; expected at least one value"),
+        ("grid.step=0.001", "grid: 3,521,038,521 settings are too many, expected at most 1,000,000"),
         ("grid.semantic=[5]", "evaluate=10 is above semantic=5"),
         ("grid.bm25=[50,50]", "a value is named twice"),
         ("arm=bm25", "arm=bm25: a grid varies the stages bm25 > cut > semantic > cut"),
@@ -283,5 +297,7 @@ def test_it_is_one_run_in_mlflow_with_all_files(run_grid):
 def test_what_cannot_be_is_told_in_one_line(tmp_path, small, override, line):
     done = litgrade("grid", *small, override, cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert re.match(rf"litgrade: .*{re.escape(line)}", done.stderr.splitlines()[-1])
+    told = [text for text in done.stderr.splitlines() if text.startswith("litgrade:")]
+    assert len(told) == 1
+    assert line in told[0]
     assert "Traceback" not in done.stderr

@@ -37,7 +37,7 @@ class Stage:
         ``raw_score`` is S before normalization, ``score`` after it; ``abstract_truncated`` tells whose abstract is
         longer than the embedder's window.
         """
-        return [self._rank(table) for table in self.compared(tables)]
+        return [self.ranked(table) for table in self.compared(tables)]
 
     def compared(self, tables: Sequence[Candidates]) -> list[Candidates]:
         """Return the tables in their order with columns sts_* (NaN: missing) and abstract_truncated: no score yet."""
@@ -69,13 +69,12 @@ class Stage:
         is_truncated = [p["abstract"] in vectors and vectors[p["abstract"]].is_truncated for p in papers]
         return table.with_columns(**columns, abstract_truncated=np.array(is_truncated, dtype=bool))
 
-    def _rank(self, table: Candidates) -> Candidates:
+    def ranked(self, table: Candidates) -> Candidates:
+        """Return a compared table scored and ranked."""
         weights = np.array([getattr(self.weights, part) for part in PARTS])
         sts = similarity(similarities(table), weights)
-        standing = reputation(*standings(table), self.weights)
+        standing = reputations(table, self.weights)
         raw = final_score(sts, standing, self.weights.alpha)
-        if not np.isfinite(raw).all():
-            raise UserError(f"query {table.query.query_id}: citation counts or impact factors are beyond all measure")
         score = normalize(raw, self.score.normalize).round(9)
         columns = {"sts": sts, "reputation": standing, "raw_score": raw, "score": score}
         return table.with_columns(**columns, initial_category=categorize(score, self.score)).ranked_by("score")
@@ -86,9 +85,12 @@ def similarities(table: Candidates) -> Values:
     return np.stack([table.columns[f"sts_{part}"] for part in PARTS])
 
 
-def standings(table: Candidates) -> tuple[Values, Values]:
-    """Return citation counts and impact factors of the candidates, NaN where unknown."""
-    return _numbers(table, "citation_count"), _numbers(table, "impact_factor")
+def reputations(table: Candidates, weights: Weights) -> Values:
+    """Return R of each candidate, from its citation count and impact factor."""
+    found = reputation(_numbers(table, "citation_count"), _numbers(table, "impact_factor"), weights)
+    if not np.isfinite(found).all():
+        raise UserError(f"query {table.query.query_id}: citation counts or impact factors are beyond all measure")
+    return found
 
 
 def _paper_texts(paper: Paper) -> Texts:
