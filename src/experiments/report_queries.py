@@ -35,7 +35,7 @@ class RankedPaper:
     scores: Sequence[str]
     initial: int | None
     model: int | None
-    human: int | None
+    judged: int | None
     explanation: str | None
     notes: Sequence[str]  #: what the judge said, what it cost, what went wrong
 
@@ -138,7 +138,7 @@ def _ranking(
             scores=["—" if (value := row.get(name)) is None else f"{value:.3f}" for name in names],
             initial=_grade(row.get("initial_category")),
             model=_grade(row.get("category")),
-            human=grades.get(row["paper_id"]),
+            judged=grades.get(row["paper_id"]),
             explanation=row.get("explanation"),
             notes=_notes(row, judged.get((row["query_id"], row["paper_id"]))),
         )

@@ -173,7 +173,7 @@ def test_rankings_show_scores_categories_and_judgments(page, runs, small_collect
     lines = (small_collection / "qrels" / "test.tsv").read_text().splitlines()[1:]
     judged = {(query, paper): int(grade) for query, paper, grade in (line.split("\t") for line in lines)}
     grade = judged.get(("q0", first["paper_id"]))
-    assert row[header.index("human")] == ("—" if grade is None else ["low", "somewhat", "moderately", "highly"][grade])
+    assert row[header.index("judged")] == ("—" if grade is None else ["low", "somewhat", "moderately", "highly"][grade])
 
 
 def test_a_best_setting_chosen_on_the_queries_it_is_measured_on_is_told_in_red(page, copy):
@@ -227,7 +227,7 @@ def test_what_is_missing_is_said(copy, tmp_path):
         (run / "provenance.json").unlink()
     page = report(*runs_argument(copy), cwd=tmp_path)
     assert "The collection could not be read" in page.text
-    assert "human" not in next(rows[0] for label, rows in page.tables.items() if label.startswith("Ranking of"))
+    assert "judged" not in next(rows[0] for label, rows in page.tables.items() if label.startswith("Ranking of"))
     assert "No run asked a language model." in page.text
 
 
