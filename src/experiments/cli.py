@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.metadata
 import io
 import itertools
 import os
@@ -54,6 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     if not arguments or arguments[0] in {"-h", "--help"}:
         print(usage())  # noqa: T201
         sys.exit(0 if arguments else 2)
+    if arguments == ["--version"]:
+        print(f"litgrade {importlib.metadata.version('litgrade')}")  # noqa: T201
+        sys.exit(0)
     verb, *rest = arguments
     if verb not in VERBS:
         _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")

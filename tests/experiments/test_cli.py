@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conftest import ROOT, litgrade
+from experiments import cli
 
 HEAVY = {
     "torch",
@@ -27,6 +28,13 @@ def test_help_names_groups_keys_and_values(tmp_path):
     assert "Usage: litgrade run" in shown
     assert "arm: bm25, bm25_mpnet, bm25_mpnet_llm, bm25_mpnet_llm_expected, cross_encoder, mpnet, previous" in shown
     assert "alpha: 0.15" in shown
+
+
+def test_it_tells_its_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert re.fullmatch(r"litgrade \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
 def test_cfg_job_shows_the_config(tmp_path):
