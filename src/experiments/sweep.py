@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,11 @@ def _start(config: DictConfig) -> Started:
     choices = config.hydra.runtime.choices
     if choices["hydra/sweeper"] == "optuna":
         _check_search(config, tuning)
+    if choices["hydra/launcher"] == "submitit_slurm" and not shutil.which("srun"):
+        raise UserError(
+            "hydra/launcher=submitit_slurm: no command srun here; start it on a node of a Slurm cluster, or give "
+            "hydra/launcher=submitit_local or joblib"
+        )
     swept = _swept_keys(config)
     definition = {
         "sweep_id": f"{folder.parent.name}-{folder.name}",

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -167,6 +168,11 @@ def test_a_search_maximizes_on_development_queries_only(tmp_path, small):
     ("arguments", "line"),
     [
         (["hydra/sweeper=optuna"], "hydra.sweeper.direction=maximize"),
+        pytest.param(
+            ["arm=bm25", "hydra/launcher=submitit_slurm"],
+            "submitit_slurm: no command srun here",
+            marks=pytest.mark.skipif(shutil.which("srun") is not None, reason="this is a node of a Slurm cluster"),
+        ),
         (["experiment=tune_weights", "tuning=nested_cv"], "give tuning=holdout"),
         (["arm=bm25", "objective=ndgc_at_10"], "did you mean ndcg_at_10?"),
         (["arm=bm25", "hydra/launcher=jobib"], "did you mean joblib?"),
