@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import hydra
 
 from experiments.config import RunConfig, read_config
+from experiments.grid_scores import semantic_order
 from pipeline.candidates import Candidates
 from pipeline.llm.estimates import EstimateOnly
-from pipeline.stages import semantic
 
 _SAMPLE = 20  # queries whose prompts are built
 
@@ -37,10 +37,8 @@ def cost_of_a_paper(config: RunConfig, tables: Sequence[Candidates]) -> Cost | N
     overrides = ["arm=bm25_mpnet_llm", "llm=mistral", "llm.mode=estimate", nothing_known]
     grading = read_config(hydra.compose("config", overrides=overrides))
     (grade,) = (stage for name, stage in grading.stages() if name == "grade")
-    (_, by_meaning), (_, cut) = config.stages()[2:]
-    assert isinstance(by_meaning, semantic.Stage)  # noqa: S101 (read_grid)
-    some = [table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables[:_SAMPLE]]
-    ranked = cut([by_meaning.ranked(table) for table in some])
+    _, cut = config.stages()[-1]
+    ranked = cut(semantic_order(config, tables[:_SAMPLE]))
     papers = sum(len(table) for table in ranked)
     if not papers:
         return None

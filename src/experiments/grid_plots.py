@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.grid_cost import Cost
+from experiments.grid_scores import semantic_order
 from experiments.grid_summary import Summary
 from experiments.plots import new_figure, plain, save_figure
 from pipeline.candidates import Candidates
@@ -105,11 +106,9 @@ def _means_by_cell(at: npt.NDArray[np.int64], values: Floats, n: int) -> Floats:
 def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | None) -> Figure:
     """Draw recall against the number of papers kept, and above what grading so many papers a query costs."""
     config = summary.config
-    (_, by_words), _, (_, by_meaning), _ = config.stages()
+    (_, by_words), *_ = config.stages()
     of_words = _recall_curve(summary, by_words(summary.collection.candidates()))
-    of_meaning = _recall_curve(
-        summary, by_meaning([table.take(range(min(config.cutoffs.bm25, len(table)))) for table in tables])
-    )
+    of_meaning = _recall_curve(summary, semantic_order(config, tables))
     figure = new_figure(8.0, 5.0)
     axes = figure.subplots()
     axes.plot(np.arange(1, len(of_words) + 1), of_words, color="C0", label="BM25 order: what its cutoff lets through")

@@ -20,7 +20,7 @@ from pipeline.candidates import Candidates
 from pipeline.errors import UserError
 from pipeline.progress import progress
 from pipeline.scoring import Score, Weights, final_score, normalize, similarity
-from pipeline.stages import bm25, semantic
+from pipeline.stages import semantic
 
 Floats = npt.NDArray[np.float64]
 _ALL_PARTS = Weights(title=0.25, abstract=0.25, keywords=0.25, disciplines=0.25)  # so that none is left out
@@ -38,12 +38,23 @@ class GridScores:
 
 def compared_pools(config: RunConfig, collection: Collection, largest: int) -> list[Candidates]:
     """Return the candidates of each query in BM25 order, as many as the largest cutoff, with their similarities."""
-    stages = dict(config.stages()[i] for i in (0, 2))
-    by_words, by_meaning = stages["bm25"], stages["semantic"]
-    assert isinstance(by_words, bm25.Stage) and isinstance(by_meaning, semantic.Stage)  # noqa: S101, PT018 (read_grid)
+    (_, by_words), *_ = config.stages()
+    by_meaning = _by_meaning(config)
     tables = by_words(collection.candidates())
     all_parts = semantic.Stage(_ALL_PARTS, by_meaning.score, by_meaning.embedder, by_meaning.abstract_query)
     return all_parts.compared([table.take(range(min(largest, len(table)))) for table in tables])
+
+
+def semantic_order(config: RunConfig, tables: Sequence[Candidates]) -> list[Candidates]:
+    """Return what the config's own BM25 cutoff keeps of compared tables, in the order of its own weights."""
+    by_meaning = _by_meaning(config)
+    return [by_meaning.ranked(table.take(range(min(config.cutoffs.bm25, len(table))))) for table in tables]
+
+
+def _by_meaning(config: RunConfig) -> semantic.Stage:
+    by_meaning = dict(config.stages())["semantic"]
+    assert isinstance(by_meaning, semantic.Stage)  # noqa: S101 (read_grid)
+    return by_meaning
 
 
 def measure_grid(
