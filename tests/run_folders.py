@@ -64,6 +64,6 @@ def write_run(
     origin = {"collection": {"name": collection, "fingerprint": fingerprint}}
     if fingerprint is not None:
         (folder / "provenance.json").write_text(json.dumps(origin))
-    named = {"collection": collection, **asdict(scores), "counts": {"queries": len(values)}}
+    named = {"collection": collection, **asdict(scores), "counts": {"queries": len(values), "ranked": len(rows)}}
     (folder / "metrics.json").write_text(json.dumps(named))
     return folder

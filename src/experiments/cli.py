@@ -86,11 +86,19 @@ def _run(verb: str, arguments: list[str]) -> None:
     except OSError as error:
         _fail(explain_os_error(error))
     except ValueError as error:
-        if "Config group override" not in str(error):  # Hydra's word for GROUP=null, of no kind of its own
-            raise
-        _fail(f"{error}; name one of the group's choices")
+        _fail(_line_of_value_error(error))
     except KeyboardInterrupt:
+        print("litgrade: interrupted", file=sys.stderr)  # noqa: T201
         sys.exit(130)
+
+
+def _line_of_value_error(error: ValueError) -> str:
+    """Return a line for what has no kind of its own; raise what is no mistake of the user."""
+    if "Config group override" in str(error):  # Hydra's word for GROUP=null
+        return f"{error}; name one of the group's choices"
+    if "No trials are completed" in str(error):  # Optuna's, after the last job
+        return "hydra/sweeper=optuna: no job has a value of the objective, so none is the best"
+    raise error
 
 
 def _main_of(verb: str) -> None:
@@ -127,7 +135,9 @@ def _refuse_secrets(arguments: list[str]) -> None:
     ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:
         key = argument.lstrip("+").split("=")[0]
+        within = {name.split(".")[-1]: way for name, way in ways.items()}  # as in tracking={uri: ...}
         way = next((way for name, way in ways.items() if key.endswith(name)), None)
+        way = way or next((way for name, way in within.items() if re.search(rf"\b{name}\s*:", argument)), None)
         if way and argument != without_secrets(argument):
             _fail(f"{key}: a password on the command line would be stored; {way} instead")
 

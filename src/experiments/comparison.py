@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from experiments.collections import Collection
 from experiments.compared_settings import differing_settings
 from experiments.finished_runs import FinishedRun
-from experiments.metrics import aggregate
+from experiments.metrics import DEFINING_METRICS, aggregate
 from experiments.moved import Move, find_moves
 from experiments.statistics import Comparison, EffectSize, compare, effect_size, holm
 from pipeline.errors import UserError, did_you_mean
 
-#: Settings that say what a metric of one name is: where they differ, it is not the same.
-_OF_METRICS = ("metrics.", "cutoffs.evaluate")
 _HEADLINES = ("ac2", "ndcg", "map")
 
 
@@ -155,7 +153,7 @@ def _warnings(runs: Sequence[FinishedRun], settings: Mapping[str, Sequence[str]]
     prints = {run.collection_fingerprint for run in runs} - {None}
     if len(prints) > 1:
         found.append("The collection was not the same for all runs: its files, and with them its fingerprint, changed.")
-    if names := [key for key in settings if key.startswith(_OF_METRICS)]:
+    if names := [key for key in settings if f"{key}.".startswith(DEFINING_METRICS)]:
         found.append(f"Metrics of one name are not the same in all runs: {', '.join(names)} differ.")
     return found
 

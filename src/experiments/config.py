@@ -238,6 +238,12 @@ class RunConfig(Section):
         return any(isinstance(stage, grade.Stage) and stage.explain != "none" for _, stage in self.stages())
 
     @property
+    def learns_categories(self) -> bool:
+        """Whether the thresholds of categories are learned on judgments."""
+        graded = [stage for _, stage in self.stages() if isinstance(stage, grade.Stage)]
+        return self.calibration.folds > 0 and any(stage.scoring == "expected" for stage in graded)
+
+    @property
     def asked_model(self) -> str | None:
         """The language model that grades, or None."""
         return next((stage.llm.model for _, stage in self.stages() if isinstance(stage, grade.Stage)), None)
@@ -334,6 +340,11 @@ def read_config(composed: DictConfig) -> RunConfig:
     if config.objective not in (names := metric_names(config.depths)):
         near = did_you_mean(config.objective, names)
         raise UserError(f"objective={config.objective}: expected a metric of this run, one of {', '.join(names)}{near}")
+    if config.learns_categories and config.objective == "ac2" and not isinstance(config.tuning, NoTuning):
+        raise UserError(
+            f"tuning={config.tuning.method} with objective=ac2: categories of expected grades are learned on all other "
+            "queries, those that are held out among them; give calibration.folds=0 or another objective"
+        )
     if isinstance(config.judge, Ragas) and config.judge.llm.mode == "estimate":
         raise UserError("judge.llm.mode=estimate: what a judge is asked cannot be known before; use llm.mode=estimate")
     return config

@@ -7,11 +7,12 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from experiments import jobs
 from experiments.collections import Collection
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 _NEEDED = ("config.yaml", "metrics.json", "ranking.jsonl", "per_query.csv")
+_SUMMARIES = tuple(field.name for field in fields(Scores))
 _SHORTEST_PREFIX = 8  # characters of a run id
 
 
@@ -71,11 +73,14 @@ class FinishedRun:
     def rankings(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of ranking.jsonl by query, in rank order."""
         rows: dict[str, list[dict[str, Any]]] = {}
-        with (self.folder / "ranking.jsonl").open(encoding="utf-8") as file:
-            for line in file:
-                row = json.loads(line)
-                rows.setdefault(row["query_id"], []).append(row)
-        return {query_id: sorted(of_query, key=lambda row: row["rank"]) for query_id, of_query in rows.items()}
+        with _readable(self.folder):
+            with (self.folder / "ranking.jsonl").open(encoding="utf-8") as file:
+                for line in file:
+                    row = json.loads(line)
+                    rows.setdefault(row["query_id"], []).append(row)
+            if (n := sum(map(len, rows.values()))) != self.counts["ranked"]:
+                raise ValueError(f"ranking.jsonl has {n} rows, {self.counts['ranked']} were written")
+            return {query_id: sorted(of_query, key=lambda row: row["rank"]) for query_id, of_query in rows.items()}
 
 
 def find_runs(references: Sequence[str], tracking: Mlflow | NoTracking, cache: Path) -> list[FinishedRun]:
@@ -120,21 +125,30 @@ def read_run(folder: Path, run: Run | None = None) -> FinishedRun:
     """Read what a run left in its folder; ``run`` is what MLflow knows of it."""
     if missing := _missing(folder):
         raise UserError(f"{folder}: {missing} is missing, so the run cannot be read; run it again")
-    try:
+    with _readable(folder):
         metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
         settings = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        scores = Scores(*(metrics[name] for name in ("queries", "areas", "areas_sd", "macro", "sd")))
+        scores = TypeAdapter(Scores).validate_python({name: metrics[name] for name in _SUMMARIES})
         area_of = {row["query_id"]: row["area"] for row in read_csv(folder / "per_query.csv")}
+        if scores.queries.keys() != area_of.keys():
+            raise ValueError("per_query.csv and metrics.json are not on the same queries")
         counts, _, _ = metrics["counts"], metrics["collection"], settings["arm"]["name"]
-    except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        raise UserError(
-            f"{folder}: its files cannot be read ({type(error).__name__}: {error}); run it again"
-        ) from error
+        name = _name_of(folder)
     if run is None:
-        return FinishedRun(_name_of(folder), folder, settings, scores, counts, area_of, metrics, tags={})
+        return FinishedRun(name, folder, settings, scores, counts, area_of, metrics, tags={})
     tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
     name, run_id = str(run.info.run_name), str(run.info.run_id)
     return FinishedRun(name, folder, settings, scores, counts, area_of, metrics, tags, run_id)
+
+
+@contextlib.contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Tell files that do not hold what a run writes in one line."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UserError(f"{folder}: its files cannot be read ({reason}); run it again") from error
 
 
 def _missing(folder: Path) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from hydra.core.hydra_config import HydraConfig
@@ -35,11 +36,11 @@ TABLE, OBJECTIVE, SPLITS, SUMMARY = "grid.parquet", "objective.parquet", "splits
 @cli.job("grid")
 def main(composed: DictConfig) -> None:
     """Measure all settings, then judge, draw, write, log and show."""
-    plain = OmegaConf.to_container(composed.grid, resolve=True)
+    plain = cast("dict[str, object]", OmegaConf.to_container(composed, resolve=True))
     with open_dict(composed):
         del composed["grid"]
     config = read_config(composed)
-    settings = Settings(read_grid(plain, config))
+    settings = Settings(read_grid(plain["grid"], config))
     folder, collection = Path(HydraConfig.get().runtime.output_dir), config.loader().load()
     tables = compared_pools(config, collection, max(*settings.grid.bm25, config.cutoffs.bm25))
     log.info("%d settings on %s", len(settings), collection.name)

@@ -205,10 +205,10 @@ def settings_figure(summary: Summary) -> Figure:
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     last.hist(known, bins=60, color="C0", alpha=0.7)
-    if own is not None:
+    if own is not None and summary.shares is not None:
         last.axvline(values[own], color="black", lw=1.2)
         last.set_title(
-            f"{summary.own_name}: {values[own]:.3f}, better than {summary.percentile:.1f} %",
+            f"{summary.own_name}: {values[own]:.3f}, better than {summary.shares[0]:.1f} %",
             loc="left",
             fontsize="small",
         )

@@ -54,8 +54,13 @@ class Settings:
 
     grid: Grid
 
-    def __len__(self) -> int:
+    @property
+    def n(self) -> int:
+        """How many settings there are."""
         return len(self.outer) * comb(self.steps + 3, 3)
+
+    def __len__(self) -> int:
+        return self.n
 
     @property
     def steps(self) -> int:
@@ -121,7 +126,7 @@ class Settings:
 def read_grid(plain: object, config: RunConfig) -> Grid:
     """Check the grid, alone and with the config of the run that it varies."""
     grid = checked(Grid, plain, within="grid")
-    if (n := len(Settings(grid))) > _MOST:
+    if (n := Settings(grid).n) > _MOST:
         raise UserError(f"grid: {n:,} settings are too many, expected at most {_MOST:,}; give a larger grid.step")
     for bm25, semantic in product(grid.bm25, grid.semantic):
         checked(Cutoffs, {**config.cutoffs.model_dump(), "bm25": bm25, "semantic": semantic}, within="grid")

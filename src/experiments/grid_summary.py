@@ -61,21 +61,30 @@ class Summary:
         cutoffs = (config.cutoffs.bm25, config.cutoffs.semantic)
         return "the paper's setting" if is_paper and cutoffs == (100, 50) else "this config"
 
-    @property
-    def percentile(self) -> float | None:
-        """The share of settings that the config's own setting beats, ties counted by half, 0 to 100."""
+    @cached_property
+    def shares(self) -> tuple[float, float] | None:
+        """The shares, 0 to 100, of settings that the config's own beats, and of others that have the same value."""
         if (own := self.own) is None:
             return None
         rounded = self.values.round(12)
-        return float(100 * ((rounded < rounded[own]).mean() + (rounded == rounded[own]).mean() / 2))
+        alike = (rounded == rounded[own]).sum() - 1
+        return float(100 * (rounded < rounded[own]).mean()), float(100 * alike / len(rounded))
+
+    @cached_property
+    def alike(self) -> list[list[int]]:
+        """Settings by their value, highest first, those together whose objective is the same in every query."""
+        found: dict[bytes, list[int]] = {}
+        for i in np.argsort(-self.values, kind="stable"):
+            found.setdefault(self.scores.objective[i].round(9).tobytes(), []).append(int(i))
+        return list(found.values())
 
     @property
     def metrics(self) -> dict[str, float]:
         """Return what MLflow keeps."""
         found = {**self.verdict.metrics, "settings": float(len(self.settings))}
-        if self.percentile is not None:
+        if self.shares is not None:
             found["own_setting"] = float(self.values[self.own])
-            found["own_percentile"] = self.percentile
+            found["own_better_than"], found["own_as_good_as"] = self.shares
         if self.like_best is not None:
             found["like_best"] = self.like_best
         return found | {f"near_best/{by:g}": self._share_near(by) for by in _NEAR}
@@ -91,6 +100,7 @@ class Summary:
     def parts(self, *, is_terminal: bool) -> list[str]:
         """Return paragraphs of Markdown."""
         title = f"{len(self.settings):,} settings on {self.collection.name}, by {self.config.objective}"
+        title += f", {len(self.alike):,} of which differ in any query"
         parts = [title, *([f"Note: {self.collection.notice}"] if self.collection.notice else [])]
         parts += [self._places(), self._flatness(), *self._without_effect()]
         parts += [f"**The {_TOP} highest that differ in any query**", markdown(*self._table())]
@@ -102,13 +112,14 @@ class Summary:
         return "is not in the grid" if self.verdict.measured.baseline is None else "has no value in the grid"
 
     def _places(self) -> str:
-        if (own := self.own) is None:
+        own, shares = self.own, self.shares
+        if own is None or shares is None:
             return f"{self.own_name.capitalize()} {self.why_not_marked}, so it has no place in it."
         name, value = self.settings.name(own), self.values[own]
         gap = self.best_value - value
         return (
-            f"{self.own_name.capitalize()}, {name}: {value:.3f}, better than {self.percentile:.1f} % of all settings, "
-            f"{gap:.3f} below the highest (which is chosen in sample)."
+            f"{self.own_name.capitalize()}, {name}: {value:.3f}, better than {shares[0]:.1f} % of all settings, "
+            f"as good as {shares[1]:.1f} %, {gap:.3f} below the highest (which is chosen in sample)."
         )
 
     def _flatness(self) -> str:
@@ -124,7 +135,7 @@ class Summary:
             return f"{text} An area with a single query gives no interval of the difference to the highest."
         return (
             f"{text} Settings that a paired bootstrap over queries cannot tell from the highest (95 % interval of the "
-            f"difference holds 0): {self.like_best:.1%}."
+            f"difference holds 0): {self.like_best:.0%}."
         )
 
     @cached_property
@@ -148,21 +159,22 @@ class Summary:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return the highest settings, one for all those that measure alike in every query, and the config's own."""
-        order = np.argsort(-self.values, kind="stable")
-        alike: dict[bytes, list[int]] = {}
-        for i in order:
-            alike.setdefault(self.scores.objective[i].round(9).tobytes(), []).append(int(i))
         own = self.own
-        first = [(found[0], len(found)) for found in list(alike.values())[:_TOP]]
-        shown = first + [(own, len(found)) for found in alike.values() if own in found and found[0] not in dict(first)]
+        first = [(found[0], len(found)) for found in self.alike[:_TOP]]
+        shown = first + [(own, len(found)) for found in self.alike if own in found and found[0] not in dict(first)]
         names = list(dict.fromkeys([self.config.objective, "ac2", *_headlines(self.scores)]))
-        places = np.argsort(order)
+        places = np.argsort(np.argsort(-self.values, kind="stable"))
         rows = []
         for i, n_alike in shown:
             values = [f"{v:g}" if isinstance(v, float) else str(v) for v in self.settings.values(i).values()]
             place = f"{places[i] + 1:,}" + (f" ({self.own_name})" if i == own else "")
             rows.append([place, *values, *(f"{self.scores.macro[name][i]:.3f}" for name in names), f"{n_alike:,}"])
-        return ["place", *(key.split(".")[1] for key in self.settings.values(0)), *names, "settings alike"], rows
+        return [
+            "place",
+            *(key.split(".")[1] for key in self.settings.values(0)),
+            *names,
+            "as many alike by the objective",
+        ], rows
 
 
 def _headlines(scores: GridScores) -> list[str]:

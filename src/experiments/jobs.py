@@ -115,13 +115,14 @@ def carry_out(task: Callable[[DictConfig], JobResult | None], composed: DictConf
 
 
 def line_of(error: BaseException) -> str | None:
-    """Return the line for an error that a user can mend, raised within a job; None for any other."""
+    """Return the line for an error that a user can mend, raised in a job or before the first; None for any other."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
         return explain_os_error(error)
     if isinstance(error, CONFIG_ERRORS):  # an interpolation, which is resolved where it is read
-        return explain_config_error(error, HydraConfig.get().overrides.task, config_dir())
+        overrides = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+        return explain_config_error(error, overrides, config_dir())
     return None
 
 

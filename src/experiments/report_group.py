@@ -93,9 +93,8 @@ def _group(name: str, runs: Sequence[FinishedRun], report: Report) -> Group:
     told, folds = on_other_queries(entries, objective, tuning)
     shown, left_out = _shown(entries, report)
     baseline = _baseline(entries, runs, report.baseline)
-    compared = [entry for entry in entries if entry is not baseline][:COMPARED]
     tested = [metric for metric in metrics if not metric.startswith("judged")]
-    tables = [(metric, table_of_comparisons(compared, baseline, metric, report.seed)) for metric in tested]
+    tables = [(metric, table_of_comparisons(entries, baseline, metric, report.seed, COMPARED)) for metric in tested]
     pages = query_pages(entries, shown, metrics, report.top, collection)
     if len(pages) > report.queries:
         left_out.append(f"{len(pages) - report.queries} more queries: report.queries={len(pages)} shows them all.")

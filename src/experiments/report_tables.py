@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.finished_runs import FinishedRun
 from experiments.report_differences import Difference
-from experiments.statistics import Comparison, compare_shared, holm
+from experiments.statistics import Comparison, compare_shared, holm, p_value_shared
 from experiments.tables import COMPARISON_HEADER, comparison_cells, mean_text
 
 Cell = str | Sequence[str]  #: a text, or several below each other
@@ -104,10 +104,12 @@ def table_of_areas(entries: Sequence[Entry], metric: str) -> Table:
     return Table(["run", *("average" if of is None else of for of in columns)], rows)
 
 
-def table_of_comparisons(entries: Sequence[Entry], baseline: Entry, metric: str, seed: int) -> Table:
-    """Hold every run against the baseline by one metric; p-values are corrected over the runs."""
-    found = {entry.label: c for entry in entries if (c := _compare(entry, baseline, metric, seed))}
-    adjusted = holm([comparison.p_value for comparison in found.values()])
+def table_of_comparisons(entries: Sequence[Entry], baseline: Entry, metric: str, seed: int, shown: int) -> Table:
+    """Hold the first ``shown`` runs against the baseline by one metric; p-values are corrected over all runs."""
+    others = [entry for entry in entries if entry is not baseline]
+    found = {entry.label: c for entry in others[:shown] if (c := _compare(entry, baseline, metric, seed))}
+    further = (p_value_shared(entry.values(metric), baseline.values(metric)) for entry in others[shown:])
+    adjusted = holm([*(c.p_value for c in found.values()), *(p for p in further if p is not None)])[: len(found)]
     rows = [
         [label, *comparison_cells(comparison, p_holm)]
         for (label, comparison), p_holm in zip(found.items(), adjusted, strict=True)
@@ -117,8 +119,6 @@ def table_of_comparisons(entries: Sequence[Entry], baseline: Entry, metric: str,
 
 
 def _compare(entry: Entry, baseline: Entry, metric: str, seed: int) -> Comparison | None:
-    if entry is baseline:
-        return None
     return compare_shared(entry.values(metric), baseline.values(metric), entry.run.area_of, seed=seed)
 
 

@@ -22,6 +22,7 @@ from experiments.collections import Collection, Loader
 from experiments.config import Holdout, Mlflow, Ragas, RunConfig, read_config, read_sections
 from experiments.explanations import JudgedExplanation, judge_use, summarize, summary_text
 from experiments.files import write_lines
+from experiments.finished_runs import read_run
 from experiments.intervals import bounds
 from experiments.jobs import JobResult
 from experiments.judge import judge_explanations
@@ -292,12 +293,17 @@ def _checked_config(composed: DictConfig) -> RunConfig:
 
 
 def _take_finished(config: RunConfig, tracking: Mlflow, folder: Path, sweep_id: str | None) -> bool:
-    """Bring here what a finished run of the same fingerprint and code left, if there is one."""
+    """Bring here what a finished run of the same fingerprint and code left, if there is one that can be read."""
     wanted = {"fingerprint": fingerprint(config, load(config.loader())), "code": code_fingerprint(), "kind": "run"}
     run_id = find_finished(tracking, wanted)
     if run_id is None:
         return False
-    fetch_files(tracking, run_id, folder)
+    try:
+        fetch_files(tracking, run_id, folder)
+        read_run(folder)
+    except (UserError, OSError) as error:
+        log.warning("run %s is finished, but %s; it is run again", run_id, error)
+        return False
     if sweep_id is not None:
         join_sweep(tracking, run_id, sweep_id)
     log.info("finished already, as run %s", run_id)

@@ -70,6 +70,13 @@ def compare_shared(
     return compare({q: values_a[q] for q in both}, {q: values_b[q] for q in both}, area_of, seed=seed)
 
 
+def p_value_shared(values_a: Mapping[str, float], values_b: Mapping[str, float]) -> float | None:
+    """Return the p-value of ``compare_shared`` alone, which takes no bootstrap."""
+    both = values_a.keys() & values_b.keys()
+    differences = _differences({q: values_a[q] for q in both}, {q: values_b[q] for q in both}) if both else None
+    return None if differences is None else wilcoxon(list(differences.values()))[2]
+
+
 def wilcoxon(differences: Sequence[float]) -> tuple[int, float, float]:
     """Return the number of non-zero differences, W, and the two-sided p-value of Wilcoxon's signed-rank test.
 

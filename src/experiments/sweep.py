@@ -6,19 +6,21 @@ import json
 import logging
 import shutil
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import NestedCv, Sections, Tuning, read_sections
 from experiments.files import write_lines
-from experiments.jobs import DEFINITION, FILE, Job, read_jobs, stopped
+from experiments.jobs import DEFINITION, FILE, Job, line_of, read_jobs, stopped
 from experiments.tracking import described, git_commit, prepare, tracked_run
 from pipeline.errors import UserError
 
@@ -32,6 +34,7 @@ class Started:
     folder: Path
     definition: dict[str, Any]  #: what is in ``sweep.json``
     sections: Sections
+    lock: FileLock  #: on the folder
 
 
 _started: list[Started] = []  # Hydra makes the callback itself, so this is how it tells `summarized`
@@ -43,13 +46,16 @@ class Sweep(Callback):
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Keep what is swept, and make MLflow's store before several jobs use it at once.
 
-        An error ends the process: an exception would be no more than a warning to Hydra.
+        An error ends the process: an exception would be no more than a warning to Hydra, and the jobs would start.
         """
         try:
             _started.append(_start(config))
-        except UserError as error:
-            print(f"litgrade: {error}", file=sys.stderr)  # noqa: T201
-            sys.exit(2)
+        except Exception as error:  # noqa: BLE001 (told, and the end)
+            if (line := line_of(error)) is None:
+                traceback.print_exc()
+            else:
+                print(f"litgrade: {line}", file=sys.stderr)  # noqa: T201
+            sys.exit(1 if line is None else 2)
 
 
 def _start(config: DictConfig) -> Started:
@@ -64,6 +70,7 @@ def _start(config: DictConfig) -> Started:
             "hydra/launcher=submitit_slurm: no command srun here; start it on a node of a Slurm cluster, or give "
             "hydra/launcher=submitit_local or joblib"
         )
+    lock = _locked(folder)
     swept = _swept_keys(config)
     definition = {
         "sweep_id": f"{folder.parent.name}-{folder.name}",
@@ -81,7 +88,18 @@ def _start(config: DictConfig) -> Started:
         left.unlink()
     write_lines(folder / DEFINITION, [json.dumps(definition, indent=1, ensure_ascii=False)])
     prepare(sections.tracking)
-    return Started(folder, definition, sections)
+    return Started(folder, definition, sections, lock)
+
+
+def _locked(folder: Path) -> FileLock:
+    """Keep other sweeps out of this folder as long as this process lives."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise UserError(f"hydra.sweep.dir={folder}: another sweep is writing there; name another folder") from error
+    return lock
 
 
 def _check_search(config: DictConfig, tuning: Tuning) -> None:
@@ -118,15 +136,16 @@ def summarized() -> Iterator[None]:
     _started.clear()
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         if _started:
             _finish(_started[0])
-        if _started and stopped:  # perhaps between two jobs, none of which then says so
-            how = f"litgrade: killed by signal {stopped[0]}; tracking.resume=true runs what is missing"
-            print(how, file=sys.stderr)  # noqa: T201
+        if _started and (stopped or isinstance(error, KeyboardInterrupt)):  # none may say so
+            how = f"killed by signal {stopped[0]}; " if stopped else ""
+            print(f"litgrade: {how}tracking.resume=true runs what is missing", file=sys.stderr)  # noqa: T201
         raise
     if _started:
         failed = _finish(_started[0])
+        _started[0].lock.release()
         if failed:
             sys.exit(1 if any(job.is_our_fault for job in failed) else 2)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from experiments.config import Tuning
 from experiments.files import write_lines
 from experiments.jobs import Job
+from experiments.metrics import DEFINING_METRICS
 from experiments.tables import markdown, mean_text, read_csv, write_csv
 from experiments.tuning import Measured, write_splits
 from experiments.verdict import Verdict, judge_settings
@@ -69,10 +70,11 @@ def make_table(
 ) -> SweepTable:
     """Read what the jobs of a sweep left in their folders and put it together."""
     rows = [_row(job, folder) for job, folder in jobs]
+    verdict = _verdict(rows, definition, objective, tuning)  # before they are sorted, which looks at all queries
     order = [-(value if (value := row.value(objective)) is not None else -np.inf) for row in rows]
     rows = [rows[i] for i in np.argsort(order, kind="stable")]
     names = dict.fromkeys(row.scores["collection"] for row in rows if row.scores)
-    return SweepTable(definition, objective, rows, ", ".join(names), _verdict(rows, definition, objective, tuning))
+    return SweepTable(definition, objective, rows, ", ".join(names), verdict)
 
 
 def _row(job: Job, folder: Path) -> Row:
@@ -84,7 +86,12 @@ def _row(job: Job, folder: Path) -> Row:
 
 
 def _verdict(rows: Sequence[Row], definition: Mapping[str, Any], objective: str, tuning: Tuning) -> Verdict | None:
-    """Say what the best setting is worth; None where fewer than two settings were measured on the same queries."""
+    """Say what the best setting is worth; None where fewer than two were measured alike and on the same queries.
+
+    ``rows`` are in the order of the jobs: of settings that are equal on development queries the first is chosen.
+    """
+    if _of_metrics(definition):
+        return None
     measured = [row for row in rows if row.value(objective) is not None]
     asked = {(row.scores["collection"], *sorted(row.scores["queries"])) for row in measured if row.scores}
     if len(measured) < 2 or len(asked) > 1:
@@ -99,20 +106,35 @@ def _verdict(rows: Sequence[Row], definition: Mapping[str, Any], objective: str,
     return judge_settings(Measured(values, queries, area_of, baseline), names.__getitem__, tuning, objective)
 
 
+def _of_metrics(definition: Mapping[str, Any]) -> list[str]:
+    return [key for key in definition["swept"] if f"{key}.".startswith(DEFINING_METRICS)]
+
+
 def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 
 def _is_default(job: Job, definition: Mapping[str, Any]) -> bool:
     """Whether the job has the values that a run without this sweep would have."""
-    return all(yaml.safe_load(value) == definition["defaults"][key] for key, value in job.settings.items())
+    parser = OverridesParser.create()
+    values = {key: parser.parse_override(f"value={value}").value() for key, value in job.settings.items()}
+    return all(value == definition["defaults"][key] for key, value in values.items())
 
 
 def _swept_text(table: SweepTable, key: str) -> str:
     values = list(
         dict.fromkeys(row.job.settings.get(key, "") for row in sorted(table.rows, key=lambda r: r.job.number))
     )
-    return ", ".join(values) if len(values) <= 20 else f"{len(values)} values from {min(values)} to {max(values)}"
+    if len(values) <= 20:
+        return ", ".join(values)
+    return f"{len(values)} values from {min(values, key=_by_size)} to {max(values, key=_by_size)}"
+
+
+def _by_size(value: str) -> tuple[float, str]:
+    try:
+        return float(value), ""
+    except ValueError:
+        return np.inf, value
 
 
 def _shown_metrics(table: SweepTable) -> list[str]:
@@ -153,6 +175,9 @@ def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool) -> list
     parts.append(markdown(*_grid(table, rows)))
     if failed := [row.job for row in rows if row.job.error]:
         parts.append("\n".join(f"- job {job.number} failed: {job.error}" for job in failed))
+    if keys := _of_metrics(table.definition):
+        differ = "differs" if len(keys) == 1 else "differ"
+        parts.append(f"{', '.join(keys)} {differ}, so metrics of one name are not the same: no setting is called best.")
     if table.verdict is not None:
         parts += table.verdict.lines(is_terminal=is_terminal)
     return parts

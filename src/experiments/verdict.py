@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from experiments.config import NoTuning, Tuning
+from experiments.config import NestedCv, NoTuning, Tuning
 from experiments.statistics import Comparison, compare_shared
 from experiments.tables import markdown
 from experiments.tuning import Chosen, Measured, Split, choose, make_splits
@@ -92,7 +92,13 @@ class Verdict:
         if self.against_baseline is None:
             return f"{text}; the default setting is not among those compared."
         baseline = self.held_out_mean - self.against_baseline.mean_difference
-        return f"{text}, of the default setting on the same queries {baseline:.3f}: {self.against_baseline}."
+        text = f"{text}, of the default setting on the same queries {baseline:.3f}: {self.against_baseline}."
+        if not isinstance(self.tuning, NestedCv):
+            return text
+        return (
+            f"{text} The folds share queries to choose on, which ties their values to each other: p is smaller and the "
+            "interval narrower than they should be."
+        )
 
 
 def judge_settings(measured: Measured, name_of: Callable[[int], str], tuning: Tuning, metric: str) -> Verdict:

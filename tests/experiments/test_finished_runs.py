@@ -30,15 +30,16 @@ def test_a_folder_is_read_back(tmp_path):
     (run,) = find_runs([str(a_run(tmp_path / "one"))], NOWHERE, tmp_path)
     assert (run.name, run.collection, run.run_id, run.tags) == ("one", "made by hand", None, {})
     assert (run.scores.macro, run.scores.queries) == ({"map": 0.5}, {"q1": {"map": 0.5}})
-    assert (run.area_of, run.counts, run.collection_fingerprint) == ({"q1": "A"}, {"queries": 1}, "f1")
+    assert (run.area_of, run.counts, run.collection_fingerprint) == ({"q1": "A"}, {"queries": 1, "ranked": 1}, "f1")
     assert run.settings["arm"]["name"] == "by_hand"
     assert [row["paper_id"] for row in run.rankings()["q1"]] == ["p1"]
 
 
 def test_rankings_are_in_rank_order_whatever_the_order_of_the_file(tmp_path):
-    folder = a_run(tmp_path / "one")
-    rows = [{"query_id": q, "rank": rank, "paper_id": f"{q}{rank}"} for rank in (3, 1, 2) for q in ("b", "a")]
-    (folder / "ranking.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    rankings = {q: [{"paper_id": f"{q}{rank}"} for rank in (1, 2, 3)] for q in ("b", "a")}
+    folder = write_run(tmp_path / "one", {"a": {"map": 1.0}}, {"a": "A"}, rankings)
+    lines = (folder / "ranking.jsonl").read_text().splitlines()
+    (folder / "ranking.jsonl").write_text("\n".join(lines[i] for i in (5, 2, 4, 0, 1, 3)))
     (run,) = find_runs([str(folder)], NOWHERE, tmp_path)
     assert [row["paper_id"] for row in run.rankings()["a"]] == ["a1", "a2", "a3"]
 
@@ -71,6 +72,24 @@ def test_a_query_id_like_a_formula_keeps_its_area(tmp_path):
     assert run.area_of == {"=q1": "-A", "'+q": "@B"}
 
 
+@pytest.mark.parametrize("text", ["", '{"query_id": "q1", "ra', '{"query_id": "q1"}\n'])
+def test_a_ranking_that_is_not_whole_is_one_line(tmp_path, text):
+    folder = a_run(tmp_path / "one")
+    (run,) = find_runs([str(folder)], NOWHERE, tmp_path)
+    (folder / "ranking.jsonl").write_text(text)
+    with pytest.raises(UserError, match=r"one: its files cannot be read .*; run it again$"):
+        run.rankings()
+
+
+def test_a_value_that_is_no_number_is_one_line(tmp_path):
+    folder = a_run(tmp_path / "one")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["queries"]["q1"]["map"] = "high"
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    with pytest.raises(UserError, match="its files cannot be read"):
+        names([folder])
+
+
 @pytest.mark.parametrize("missing", FILES[:4])
 def test_a_missing_file_is_named(tmp_path, missing):
     folder = a_run(tmp_path / "one")
@@ -82,7 +101,17 @@ def test_a_missing_file_is_named(tmp_path, missing):
 
 @pytest.mark.parametrize(
     ("file", "text"),
-    [("metrics.json", "{"), ("metrics.json", "[]"), ("metrics.json", "{}"), ("config.yaml", "{"), ("config.yaml", "")],
+    [
+        ("metrics.json", "{"),
+        ("metrics.json", "[]"),
+        ("metrics.json", "{}"),
+        ("config.yaml", "{"),
+        ("config.yaml", ""),
+        ("per_query.csv", "collection,query_id,are"),
+        ("per_query.csv", "collection,query_id,area\n"),
+        ("per_query.csv", "collection,query_id,area\nmade by hand,q2,A\n"),
+        ("job.json", "{"),
+    ],
 )
 def test_a_broken_file_is_one_line(tmp_path, file, text):
     folder = a_run(tmp_path / "one")

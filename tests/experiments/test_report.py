@@ -235,6 +235,7 @@ def test_runs_without_judgments_are_shown_without_figures(copy):
     for run in folders(copy):
         metrics = {**metrics_of(run), **{part: {} for part in ("queries", "areas", "areas_sd", "macro", "sd")}}
         (run / "metrics.json").write_text(json.dumps(metrics))
+        (run / "per_query.csv").write_text("collection,query_id,area\n")
     page = report(*runs_argument(copy), cwd=copy.parent)
     header, *rows = page.tables["Runs"]
     assert [row[header.index("NDCG@10")] for row in rows] == ["—"] * 3

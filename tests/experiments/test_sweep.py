@@ -12,8 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from conftest import ROOT, litgrade
+from experiments.config import Holdout
+from experiments.jobs import Job
+from experiments.sweep_table import make_table
+from experiments.tuning import make_splits
+from run_folders import write_run
 
 
 def sweep(cwd: Path, small: list[str], *arguments: str, check: bool = True):
@@ -122,9 +128,18 @@ def test_a_rerun_takes_what_is_finished_and_runs_the_rest(tmp_path, small):
     assert (tmp_path / folder_of(again) / "0" / "ranking.jsonl").read_bytes() == text
 
 
-def test_a_run_with_another_collection_is_not_taken(tmp_path, small, small_collection):
-    import shutil
+@pytest.mark.parametrize("damage", ["cut", "deleted"])
+def test_a_finished_run_whose_files_are_lost_is_run_again(tmp_path, small, damage):
+    sweep(tmp_path, small, "arm=bm25", "bm25.k1=1")
+    (artifacts,) = (tmp_path / "outputs" / "mlartifacts").glob("*/artifacts/metrics.json")
+    artifacts.write_text("{") if damage == "cut" else shutil.rmtree(artifacts.parent)
+    for status in ("finished", "skipped"):  # the next one takes what is whole again
+        again = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1", "tracking.resume=true")
+        assert [row["status"] for row in table_of(tmp_path, again)] == [status]
+        assert ("; it is run again" in again.stderr) is (status == "finished")
 
+
+def test_a_run_with_another_collection_is_not_taken(tmp_path, small, small_collection):
     sweep(tmp_path, small, "arm=bm25", "bm25.k1=1")
     other = tmp_path / "small"
     shutil.copytree(small_collection, other)
@@ -141,6 +156,62 @@ def test_with_tuning_the_best_is_reported_on_other_queries(tmp_path, small):
     assert sorted(q for split in splits for q in split["test"]) == [f"q{i}" for i in range(6)]
     (summary,) = of_kind(tmp_path, "summary")
     assert {"held_out", "best_in_sample"} <= summary.data.metrics.keys()
+
+
+def test_of_settings_equal_on_development_queries_the_first_job_is_chosen(tmp_path):
+    """Not the one that is better on the test queries, which is the first in the table."""
+    areas = {f"q{i}": "A" for i in range(4)}
+    (split,) = make_splits(Holdout(method="holdout", share=0.5, seed=1), areas)
+    jobs = []
+    for number, on_test in enumerate((0.1, 0.9)):
+        folder = tmp_path / str(number)
+        write_run(folder, {q: {"map": on_test if q in split.test else 0.5} for q in areas}, areas)
+        (folder / "provenance.json").write_text(json.dumps({"run_id": None}))
+        jobs.append((Job(number, {"bm25.k1": str(number)}, status="finished"), folder))
+    definition = {"swept": ["bm25.k1"], "defaults": {"bm25.k1": 1.5}}
+    table = make_table(jobs, definition, "map", Holdout(method="holdout", share=0.5, seed=1))
+    assert [row.job.number for row in table.rows] == [1, 0]
+    assert table.verdict.metrics["held_out"] == pytest.approx(0.1)
+
+
+def test_no_setting_is_best_where_metrics_of_one_name_are_not_the_same(tmp_path, small):
+    done = sweep(tmp_path, small, "arm=bm25", "metrics.min_grade=1,2")
+    assert (
+        "metrics.min_grade differs, so metrics of one name are not the same: no setting is called best." in done.stdout
+    )
+    assert "Best by" not in done.stdout
+
+
+@pytest.mark.parametrize("value", ["'@a'", "'%b'", "'*c'", '"it\'s"'])
+def test_any_value_can_be_swept(tmp_path, small, value):
+    done = sweep(tmp_path, small, "arm=bm25", f"tracking.experiment={value},litgrade")
+    assert [row["status"] for row in table_of(tmp_path, done)] == ["finished"] * 2
+
+
+def test_a_search_without_values_has_no_best(tmp_path, small):
+    search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_trials=2"]
+    done = sweep(tmp_path, small, *search, "arm=bm25", "objective=ac2", "bm25.k1=1,2", check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("no job has a value of the objective, so none is the best")
+    assert len(table_of(tmp_path, done)) == 2
+
+
+def test_a_sweep_that_cannot_begin_runs_no_job(tmp_path, small):
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "mlartifacts").touch()
+    done = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1,2", check=False)
+    assert done.returncode == 2
+    assert [line for line in done.stderr.splitlines() if line.startswith("litgrade:")] == done.stderr.splitlines()
+    assert not list(tmp_path.rglob("job.json"))
+
+
+def test_two_sweeps_are_not_in_one_folder(tmp_path, small):
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    with FileLock(folder / ".lock"):
+        done = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1,2", f"hydra.sweep.dir={folder}", check=False)
+    assert (done.returncode, "another sweep is writing there" in done.stderr) == (2, True)
+    assert not (folder / "sweep.json").exists()
 
 
 def test_a_search_maximizes_on_development_queries_only(tmp_path, small):

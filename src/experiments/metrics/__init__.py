@@ -23,6 +23,9 @@ from pipeline.papers import CATEGORIES
 Unjudged = Literal["skip", "low", "error"]
 
 #: Metric name -> value; None where the metric has no value, which is never the same as 0.
+#: Settings that say what a metric of one name is: where they differ, it is not the same.
+DEFINING_METRICS = ("metrics.", "cutoffs.evaluate.")
+
 Values = Mapping[str, float | None]
 
 

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from pipeline.llm.prices import Price
 
-Count = Annotated[int, Field(gt=0, strict=True)]  #: strict: true is no 1
+Count = Annotated[int, Field(gt=0, le=1_000_000_000, strict=True)]  #: strict: true is no 1
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ResponseFormat = Literal["json_schema", "json_object", "text"]
 
