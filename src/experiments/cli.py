@@ -41,6 +41,7 @@ VERBS = {
 }
 
 _OF_RUNS = {"compare", "report"}  # verbs whose plain words name runs
+_ONCE = {*_OF_RUNS, "models", "sources"}  # verbs that have nothing to sweep
 _SWITCHES = {"--cfg", "-c", "--package", "-p", "--info", "-i"}  # of Hydra, that take a word
 
 
@@ -63,6 +64,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"unknown verb {verb!r}: expected one of {', '.join(VERBS)}{did_you_mean(verb, VERBS)}")
     if strange := [_utf8(argument) for argument in rest if argument != _utf8(argument)]:
         _fail(f"{strange[0]}: holds bytes that are not UTF-8; set the terminal and its locale to UTF-8")
+    if verb in _ONCE and {"-m", "--multirun"} & set(rest):
+        _fail(f"litgrade {verb} has no -m: only runs, ablations and grids are swept")
     _refuse_secrets(rest)
     rest = _with_runs(rest) if verb in _OF_RUNS else rest
     sys.argv = [f"litgrade {verb}", *rest]
@@ -130,7 +133,7 @@ def _refuse_secrets(arguments: list[str]) -> None:
     """Hydra stores the overrides of a multirun as they were typed."""
     for argument in arguments:
         key, _, value = argument.partition("=")
-        if key.endswith("key_env") and not re.fullmatch(r"\w*", value):
+        if key.endswith("key_env") and not (re.fullmatch(r"[A-Z0-9_]*", value) or value in os.environ):
             _fail(f"{key}: expected the name of an environment variable; a key itself would be stored")
     ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:

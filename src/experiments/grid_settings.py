@@ -25,7 +25,7 @@ _MOST = 1_000_000  # settings; every metric of each is held in memory
 class Grid(Section):
     """What is varied. Every list is taken with every other."""
 
-    step: Annotated[float, Field(gt=0, le=1)]
+    step: Annotated[float, Field(gt=0, le=1, strict=True)]
     alphas: tuple[Fraction, ...]
     bm25: tuple[Count, ...]
     semantic: tuple[Count, ...]

@@ -155,10 +155,15 @@ def _intervals(
 _TRUNCATED = ("abstract_truncated", "text_truncated")  # columns that tell what did not fit into a model's window
 
 
+def write_settings(config: RunConfig, folder: Path) -> None:
+    """Write ``config.yaml``, from which Hydra can repeat the run."""
+    settings = yaml.safe_dump(public_settings(config), sort_keys=False, allow_unicode=True)
+    write_lines(folder / "config.yaml", [settings.rstrip()])
+
+
 def write_folder(result: RunResult, folder: Path, origin: Mapping[str, Any]) -> None:
     """Write what every run leaves (see docs/architecture.md); metrics.json comes last and tells that all is there."""
-    settings = public_settings(result.config)
-    write_lines(folder / "config.yaml", [yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).rstrip()])
+    write_settings(result.config, folder)
     rows = (row for table in result.rankings for row in table.rows())
     write_lines(folder / "ranking.jsonl", (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows))
     write_lines(folder / "run.trec", _trec_lines(result))
@@ -304,6 +309,7 @@ def _take_finished(config: RunConfig, tracking: Mlflow, folder: Path, sweep_id: 
     except (UserError, OSError) as error:
         log.warning("run %s is finished, but %s; it is run again", run_id, error)
         return False
+    write_settings(config, folder)  # which may name another objective and tuning
     if sweep_id is not None:
         join_sweep(tracking, run_id, sweep_id)
     log.info("finished already, as run %s", run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 import sys
 import traceback
@@ -15,6 +16,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
@@ -63,6 +65,9 @@ def _start(config: DictConfig) -> Started:
     tuning = sections.tuning
     folder = Path(config.hydra.sweep.dir)
     choices = config.hydra.runtime.choices
+    swept = _swept_keys(config)
+    if of_all := [key for key in swept if key.split(".")[0] in {"tuning", "objective"}]:
+        raise UserError(f"{of_all[0]}: it is one for all jobs of a sweep, which are judged by it; give a single value")
     if choices["hydra/sweeper"] == "optuna":
         _check_search(config, tuning)
     if choices["hydra/launcher"] == "submitit_slurm" and not shutil.which("srun"):
@@ -71,10 +76,10 @@ def _start(config: DictConfig) -> Started:
             "hydra/launcher=submitit_local or joblib"
         )
     lock = _locked(folder)
-    swept = _swept_keys(config)
     definition = {
         "sweep_id": f"{folder.parent.name}-{folder.name}",
         "swept": swept,
+        "jobs": _n_jobs(config),
         "overrides": list(config.hydra.overrides.task),
         "sweeper": choices["hydra/sweeper"],
         "launcher": choices["hydra/launcher"],
@@ -121,6 +126,19 @@ def _swept_keys(config: DictConfig) -> list[str]:
     return list(dict.fromkeys([*(config.hydra.sweeper.get("params") or {}), *given]))
 
 
+def _n_jobs(config: DictConfig) -> int | None:
+    """Return how many jobs there will be; None where a glob decides."""
+    if "n_trials" in config.hydra.sweeper:
+        return int(config.hydra.sweeper.n_trials)
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+    parsed = OverridesParser.create().parse_overrides([*params, *config.hydra.overrides.task])
+    values = {override.key_or_group: override for override in parsed}  # the last of a key counts
+    swept = [override for override in values.values() if override.is_sweep_override()]
+    if any(isinstance(override.value(), Glob) for override in swept):
+        return None
+    return math.prod(len(list(override.sweep_iterator())) for override in swept)
+
+
 def _default(config: DictConfig, key: str) -> Any:
     """Return what a job would have without the sweep: a value, or the choice of a group."""
     value = config.hydra.runtime.choices.get(key, OmegaConf.select(config, key))
@@ -139,6 +157,10 @@ def summarized() -> Iterator[None]:
     except BaseException as error:
         if _started:
             _finish(_started[0])
+        if type(error).__name__ == "TerminatedWorkerError":  # joblib's, whose import takes long
+            raise UserError(
+                "a worker process was killed, perhaps for want of memory; tracking.resume=true runs what is missing"
+            ) from error
         if _started and (stopped or isinstance(error, KeyboardInterrupt)):  # none may say so
             how = f"killed by signal {stopped[0]}; " if stopped else ""
             print(f"litgrade: {how}tracking.resume=true runs what is missing", file=sys.stderr)  # noqa: T201
@@ -159,16 +181,16 @@ def _finish(started: Started) -> list[Job]:
 
     table = make_table(jobs, started.definition, started.sections.objective, started.sections.tuning)
     files = write_table(table, started.folder)
-    name = f"sweep {' '.join(started.definition['swept']) or 'of one setting'}"
-    tags = {"sweep_id": started.definition["sweep_id"], "kind": "summary", "collection": table.collection}
-    tags |= described(summary_text(table), "sweep.md")
-    with tracked_run(started.sections.tracking, name, tags) as run:
-        run.log(table.params, table.metrics, {})
-        run.log_files(started.folder, [*files, DEFINITION])
     print(table_text(table))  # noqa: T201
     print(started.folder)  # noqa: T201
     failed = [job for job, _ in jobs if job.status not in {"finished", "skipped"}]
     for job in failed:
         why = job.error or ("its process ended without a word" if job.status == "running" else job.status)
         print(f"litgrade: job {job.name}: {why}", file=sys.stderr)  # noqa: T201
+    name = f"sweep {' '.join(started.definition['swept']) or 'of one setting'}"
+    tags = {"sweep_id": started.definition["sweep_id"], "kind": "summary", "collection": table.collection}
+    tags |= described(summary_text(table), "sweep.md")
+    with tracked_run(started.sections.tracking, name, tags) as run:  # last: MLflow may be what failed
+        run.log(table.params, table.metrics, {})
+        run.log_files(started.folder, [*files, DEFINITION])
     return failed

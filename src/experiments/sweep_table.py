@@ -55,11 +55,17 @@ class SweepTable:
         return {key: self.definition[key] for key in keys} | {"tuning": self.definition["tuning"]["method"]} | swept
 
     @property
+    def missing(self) -> int:
+        """How many jobs never began, as far as their number was known."""
+        return max(0, (self.definition["jobs"] or 0) - len(self.rows))
+
+    @property
     def metrics(self) -> dict[str, float]:
         """Counts of jobs by what became of them, and the best value."""
         found = {f"jobs/{status}": 0.0 for status in ("finished", "skipped", "failed", "killed", "running")}
         for row in self.rows:
             found[f"jobs/{row.job.status}"] += 1
+        found["jobs/missing"] = float(self.missing)
         best = self.rows[0].value(self.objective)
         found |= {} if best is None else {"objective": best}
         return found | ({} if self.verdict is None else self.verdict.metrics)
@@ -173,6 +179,11 @@ def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool) -> list
     parts = [f"Sweep of {', '.join(table.definition['swept']) or 'one setting'}"]
     parts[0] += f" on {table.collection}, by {table.objective}" if table.collection else ""
     parts.append(markdown(*_grid(table, rows)))
+    if table.missing:
+        n = table.definition["jobs"]
+        parts.append(f"**{table.missing} of {n} jobs were not run**, so the best of all may not be here.")
+    if any(row.scores for row in table.rows) and all(row.value(table.objective) is None for row in table.rows):
+        parts.append(f"No job has a value of {table.objective}.")
     if failed := [row.job for row in rows if row.job.error]:
         parts.append("\n".join(f"- job {job.number} failed: {job.error}" for job in failed))
     if keys := _of_metrics(table.definition):

@@ -28,7 +28,7 @@ def first_line(error: Exception) -> str:
 def without_secrets(text: str) -> str:
     """Return the text with the user and password of every URL, and values named like secrets, shown as ***."""
     text = re.sub(r"://[^\s'\"]*@", "://***@", text)
-    return re.sub(r"(?i)((?:password|passwd|pwd|token|secret|api_?key)=)[^&\s'\"]+", r"\1***", text)
+    return re.sub(r"(?i)((?:password|passwd|pwd|token|secret|api_?key|[?&]key)=)[^&\s'\"]+", r"\1***", text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from pipeline.papers import CATEGORIES
 
 Values = npt.NDArray[np.float64]
-Fraction = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1, strict=True)]  #: strict: true is no 1
 
 _STRICT = ConfigDict(extra="forbid")
 

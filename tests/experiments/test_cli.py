@@ -118,7 +118,19 @@ def test_a_password_on_the_command_line_is_refused_before_it_is_stored(tmp_path)
     assert "set MLFLOW_TRACKING_URI instead" in line
     line = refused("run", "-m", "llm.base_url='http://me:sentinel@127.0.0.1'", cwd=tmp_path)
     assert "name the variable that holds the key in key_env instead" in line
+    for argument in (
+        'llm={base_url:"https://me:sentinel@127.0.0.1/v1"}',
+        'tracking={backend:mlflow,uri:"http://me:sentinel@127.0.0.1"}',
+        '++grade.llm.base_url="https://127.0.0.1/v1?key=sentinel"',
+        "llm.key_env=sentinel",
+    ):
+        assert "would be stored" in refused("run", "-m", argument, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["compare", "report", "models", "sources"])
+def test_what_is_not_swept_says_so(tmp_path, verb):
+    assert "has no -m" in refused(verb, "-m", "top=5,10", cwd=tmp_path)
 
 
 def test_a_group_without_a_choice(tmp_path):

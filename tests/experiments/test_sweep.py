@@ -115,13 +115,15 @@ def test_every_run_has_the_same_parameters_within_the_limits_of_mlflow(failing):
 
 def test_a_rerun_takes_what_is_finished_and_runs_the_rest(tmp_path, small):
     first = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1,2")
-    again = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1,2,1.5", "tracking.resume=true")
+    again = sweep(tmp_path, small, "arm=bm25", "bm25.k1=1,2,1.5", "tracking.resume=true", "objective=map")
     rows = {row["bm25.k1"]: row for row in table_of(tmp_path, again)}
     assert {k1: row["status"] for k1, row in rows.items()} == {"1": "skipped", "2": "skipped", "1.5": "finished"}
     before = {row["bm25.k1"]: row for row in table_of(tmp_path, first)}
     assert rows["1"]["run_id"] == before["1"]["run_id"]
     assert rows["1"]["map"] == before["1"]["map"]
     assert len(of_kind(tmp_path, "run")) == 3  # two and one
+    settings = [(tmp_path / folder_of(again) / str(i) / "config.yaml").read_text() for i in range(3)]
+    assert all("objective: map\n" in text for text in settings)  # by which the sweep that took them is reported
     sweep_id = "-".join(Path(folder_of(again)).parts[-2:])
     assert {run.data.tags["sweep_id"] for run in of_kind(tmp_path, "run")} == {sweep_id}
     text = (tmp_path / folder_of(first) / "0" / "ranking.jsonl").read_bytes()
@@ -168,7 +170,7 @@ def test_of_settings_equal_on_development_queries_the_first_job_is_chosen(tmp_pa
         write_run(folder, {q: {"map": on_test if q in split.test else 0.5} for q in areas}, areas)
         (folder / "provenance.json").write_text(json.dumps({"run_id": None}))
         jobs.append((Job(number, {"bm25.k1": str(number)}, status="finished"), folder))
-    definition = {"swept": ["bm25.k1"], "defaults": {"bm25.k1": 1.5}}
+    definition = {"swept": ["bm25.k1"], "jobs": 2, "defaults": {"bm25.k1": 1.5}}
     table = make_table(jobs, definition, "map", Holdout(method="holdout", share=0.5, seed=1))
     assert [row.job.number for row in table.rows] == [1, 0]
     assert table.verdict.metrics["held_out"] == pytest.approx(0.1)
@@ -193,6 +195,7 @@ def test_a_search_without_values_has_no_best(tmp_path, small):
     done = sweep(tmp_path, small, *search, "arm=bm25", "objective=ac2", "bm25.k1=1,2", check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("no job has a value of the objective, so none is the best")
+    assert "No job has a value of ac2." in done.stdout
     assert len(table_of(tmp_path, done)) == 2
 
 
@@ -245,6 +248,8 @@ def test_a_search_maximizes_on_development_queries_only(tmp_path, small):
             marks=pytest.mark.skipif(shutil.which("srun") is not None, reason="this is a node of a Slurm cluster"),
         ),
         (["experiment=tune_weights", "tuning=nested_cv"], "give tuning=holdout"),
+        (["arm=bm25", "tuning=holdout,nested_cv"], "tuning: it is one for all jobs of a sweep"),
+        (["arm=bm25_mpnet_llm_expected", "objective=ac2", "tuning=holdout"], "give calibration.folds=0 or another"),
         (["arm=bm25", "objective=ndgc_at_10"], "did you mean ndcg_at_10?"),
         (["arm=bm25", "hydra/launcher=jobib"], "did you mean joblib?"),
     ],
