@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     if verb in _ONCE and {"-m", "--multirun"} & set(rest):
         _fail(f"litgrade {verb} has no -m: only runs, ablations and grids are swept")
     _refuse_secrets(rest)
-    rest = _with_runs(rest) if verb in _OF_RUNS else rest
+    rest = _with_runs(verb, rest) if verb in _OF_RUNS else rest
     sys.argv = [f"litgrade {verb}", *rest]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no ±
@@ -118,10 +118,18 @@ def _utf8(argument: str) -> str:
     return argument.encode("utf-8", "replace").decode()
 
 
-def _with_runs(arguments: list[str]) -> list[str]:
+def _is_override(word: str, verb: str) -> bool:
+    """Whether a word sets a key; ``cutoffs.bm25=50 cutoffs.semantic=20`` is the name of a run of a sweep."""
+    first, is_set, _ = word.partition("=")
+    of_runs, of_verb = (set(OmegaConf.load(config_dir() / f"{name}.yaml")) for name in ("config", verb))
+    choices = {path.name for path in config_dir().iterdir() if path.is_dir()}
+    return bool(is_set) and first.split(".")[0] not in (of_runs | choices) - of_verb - {"tracking", "hydra"}
+
+
+def _with_runs(verb: str, arguments: list[str]) -> list[str]:
     """Turn plain words, ``compare A B key=value``, into the list that Hydra reads: ``runs=["A","B"]``."""
     of_switches = {after for before, after in itertools.pairwise(arguments) if before in _SWITCHES}  # as in --cfg job
-    plain = [word for word in arguments if not word.startswith(("-", "+", "~")) and "=" not in word]
+    plain = [word for word in arguments if not word.startswith(("-", "+", "~")) and not _is_override(word, verb)]
     runs = [word for word in plain if word not in of_switches]
     if not runs:
         return arguments
@@ -142,7 +150,7 @@ def _refuse_secrets(arguments: list[str]) -> None:
         way = next((way for name, way in ways.items() if key.endswith(name)), None)
         way = way or next((way for name, way in within.items() if re.search(rf"\b{name}\s*:", argument)), None)
         if way and argument != without_secrets(argument):
-            _fail(f"{key}: a password on the command line would be stored; {way} instead")
+            _fail(f"{key}: a user or password on the command line would be stored; {way} instead")
 
 
 Task = Callable[[DictConfig], JobResult | None]
@@ -158,6 +166,8 @@ def job(config_name: str) -> Callable[[Task], Callable[[], None]]:
                 return carry_out(task, composed)
             try:
                 task(composed)
+            except BrokenPipeError:
+                raise
             except (UserError, OSError, *CONFIG_ERRORS) as error:
                 with contextlib.suppress(OSError):  # it holds something already
                     Path(HydraConfig.get().runtime.output_dir).rmdir()

@@ -49,7 +49,8 @@ def plot_deltas(panels: Sequence[Panel], area_of: Mapping[str, str], title: str,
     for axes_of_row, row in zip(grid, rows, strict=True):
         for axes, panel in zip(axes_of_row, row, strict=False):
             bar_colors = {query_id: colors[area_of[query_id]] for query_id in panel.deltas}
-            _draw(axes, panel, bar_colors, is_only_run=len(by_run) == 1)
+            begins_a_run = len(by_run) > 1 and any(panel is of_run[0] for of_run in by_run)
+            _draw(axes, panel, bar_colors, above=f"{panel.run}\n" if begins_a_run else "")
             axes.set_ylim(ranges[panel.metric])
         for axes in axes_of_row[len(row) :]:
             axes.set_visible(False)
@@ -57,7 +58,7 @@ def plot_deltas(panels: Sequence[Panel], area_of: Mapping[str, str], title: str,
         patches = [Patch(color=color, label=plain(area)) for area, color in colors.items()]
         ncols = min(len(areas), 4 * columns)
         figure.legend(handles=patches, loc="outside lower center", ncols=ncols, frameon=False, fontsize="small")
-    figure.suptitle(plain(title), fontsize="medium")
+    figure.suptitle(plain(f"{title}\n(dashed: mean; grey: its 95 % interval)"), fontsize="medium")
     save_figure(figure, path)
 
 
@@ -68,7 +69,7 @@ def _range(panels: Sequence[Panel], metric: str) -> tuple[float, float]:
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 
 
-def _draw(axes: Axes, panel: Panel, colors: Mapping[str, object], *, is_only_run: bool) -> None:
+def _draw(axes: Axes, panel: Panel, colors: Mapping[str, object], *, above: str) -> None:
     order = sorted(panel.deltas, key=lambda query_id: (panel.deltas[query_id], query_id))
     values = [panel.deltas[query_id] for query_id in order]
     axes.bar(range(len(order)), values, width=0.85, color=[colors[query_id] for query_id in order])
@@ -85,6 +86,5 @@ def _draw(axes: Axes, panel: Panel, colors: Mapping[str, object], *, is_only_run
     counts = f"{n_lower} lower, {len(values) - n_lower - n_higher} equal, {n_higher} higher"
     axes.set_xlabel(counts, fontsize="small")
     bounds = "" if interval is None else f" [{signed(interval[0])}, {signed(interval[1])}]"
-    label = panel.metric if is_only_run else f"{panel.run}: {panel.metric}"
-    axes.set_title(plain(f"{label}  {signed(mean)}{bounds}"), loc="left", fontsize="small")
+    axes.set_title(plain(f"{above}{panel.metric}  {signed(mean)}{bounds}"), loc="left", fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)

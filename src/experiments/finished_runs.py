@@ -186,7 +186,7 @@ def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str])
     """Return the runs that a reference names; ``experiments`` is id -> name."""
     ways = {
         "id": [run for run in runs if run.info.run_id == reference],
-        "sweep": [run for run in runs if run.data.tags.get("sweep_id") == reference],
+        "sweep": [run for run in runs if reference in _sweep_ids(run)],
         "experiment": [run for run in runs if experiments.get(run.info.experiment_id) == reference],
         "name": [run for run in runs if run.info.run_name == reference],
         "beginning": [
@@ -203,9 +203,16 @@ def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str])
         near = [*experiments.values(), *(str(run.info.run_name) for run in runs), *(run.info.run_id for run in runs)]
         raise UserError(
             f"{reference}: neither a folder with a finished run nor, among {len(runs)} finished runs in MLflow, "
-            f"a run's id or name, a sweep id or an experiment{did_you_mean(reference, near)}"
+            f"a run's id (or {_SHORTEST_PREFIX} characters of it), its name, a sweep id or an experiment"
+            f"{did_you_mean(reference, near)}"
         )
     return ways[way]
+
+
+def _sweep_ids(run: Run) -> list[str]:
+    """Return the ids of the sweeps that a run was part of; a later one may have taken it over."""
+    tags = run.data.tags
+    return [tags.get("sweep_id", ""), *tags.get("earlier_sweep_ids", "").split()]
 
 
 def _copy(client: MlflowClient, run: Run, cache: Path) -> Path:

@@ -75,6 +75,8 @@ def weights_figure(summary: Summary) -> Figure:
             place = (config.weights.title, config.weights.abstract)
             line = {"arrowstyle": "-", "lw": 0.6}
             axes.annotate(summary.own_name, place, (0.42, 0.88), fontsize="small", arrowprops=line)
+    for axes in all_axes[max(0, len(means) - columns) : len(means)]:
+        axes.tick_params(labelbottom=True)  # also where the row below has fewer panels
     for axes in all_axes[len(means) :]:
         axes.set_visible(False)
     figure.colorbar(mesh, ax=list(all_axes), label=summary.config.objective, shrink=0.8, extend="min")
@@ -119,7 +121,9 @@ def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | N
         (config.cutoffs.semantic, of_meaning, "C1", (-8, 8)),
     ):
         value = curve[min(cutoff, len(curve)) - 1]
-        axes.plot(cutoff, value, **{**_OWN, "mec": color})
+        axes.plot(
+            cutoff, value, **{**_OWN, "mec": color}, label=f"cutoffs of {summary.own_name}" if color == "C0" else None
+        )
         side = "left" if shift[0] > 0 else "right"
         text = f"{cutoff}: {value:.3f}"
         axes.annotate(text, (cutoff, value), shift, textcoords="offset points", fontsize="small", ha=side)
@@ -186,24 +190,29 @@ def settings_figure(summary: Summary) -> Figure:
     keys = [key for key in keys if len(np.unique(columns[key])) > 1]
     figure = new_figure(3.3 * (len(keys) + 1) + 0.6, 3.8)
     *panels, last = figure.subplots(1, len(keys) + 1, squeeze=False)[0]
+    lowest: list[float] = []
     for axes, key in zip(panels, keys, strict=True):
         ticks = list(dict.fromkeys(columns[key].tolist()))
         groups = [values[columns[key] == tick] for tick in ticks]
         x = np.arange(len(ticks))
         bounds = np.array([_quantiles(group) for group in groups]).T
+        lowest.append(bounds[0].min())
         axes.fill_between(x, bounds[0], bounds[2], alpha=0.25, color="C0", label="5 to 95 % of the settings")
         axes.plot(x, bounds[1], color="C0", label="median")
         axes.plot(x, bounds[3], color="C1", label="highest")
         if own is not None:
             same = _same_otherwise(columns, key, own)
             at = [ticks.index(tick) for tick in columns[key][same].tolist()]
+            lowest.append(np.nanmin(values[same]))
             axes.plot(at, values[same], color="black", lw=1, label=f"{summary.own_name}, only this changed")
             axes.plot(ticks.index(columns[key][own].item()), values[own], **_OWN)
         axes.set_xticks(x, [f"{tick:g}" if isinstance(tick, float) else str(tick) for tick in ticks])
         axes.set_xlabel(key)
-        axes.set_ylim(known.min(), known.max() + 0.05 * np.ptp(known) + 1e-9)
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels:
+        margin = 0.05 * (known.max() - min(lowest)) + 1e-9
+        axes.set_ylim(min(lowest) - margin, known.max() + margin)
     last.hist(known, bins=60, color="C0", alpha=0.7)
     if own is not None and summary.shares is not None:
         last.axvline(values[own], color="black", lw=1.2)
@@ -215,7 +224,7 @@ def settings_figure(summary: Summary) -> Figure:
     else:
         last.set_title(f"{summary.own_name} {summary.why_not_marked}", loc="left", fontsize="small")
     last.set_xlabel(summary.config.objective)
-    last.set_ylabel(f"of {len(known):,} settings")
+    last.set_ylabel(f"settings, of {len(known):,}")
     last.spines[["top", "right"]].set_visible(False)
     if panels:
         panels[0].set_ylabel(summary.config.objective)

@@ -113,5 +113,7 @@ def _text(value: object) -> str:
     """Return a setting as it would be typed; of a long text only its length."""
     if value is _ABSENT:
         return "none"
+    if isinstance(value, float):
+        return f"{value:.10g}"  # not the 0.7000000000000001 of a search
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).removesuffix(".0")
     return text if len(text) <= 60 else f"a text of {len(text)} characters"

@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from experiments import cli, jobs, run_log
 from experiments.calibration import cross_fit
 from experiments.collections import Collection, Loader
-from experiments.config import Holdout, Mlflow, Ragas, RunConfig, read_config, read_sections
+from experiments.config import Holdout, Mlflow, NoTuning, Ragas, RunConfig, read_config, read_sections
 from experiments.explanations import JudgedExplanation, judge_use, summarize, summary_text
 from experiments.files import write_lines
 from experiments.finished_runs import read_run
@@ -274,6 +274,8 @@ def main(composed: DictConfig) -> JobResult | None:
     tracking = config.tracking
     if isinstance(tracking, Mlflow) and tracking.resume and _take_finished(config, tracking, folder, sweep_id):
         return JobResult(_objective(config, folder), is_skipped=True)
+    if sweep_id is None:
+        _warn_of_what_is_for_sweeps(config)
     result = perform(config, folder, tags, name)
     if sweep_id is None:
         _show(result)
@@ -284,6 +286,13 @@ def main(composed: DictConfig) -> JobResult | None:
     value = "has no value" if objective is None else f"{objective:.4f}"
     log.info("job %s: %s%s %s", name, config.objective, where, value)
     return JobResult(objective)
+
+
+def _warn_of_what_is_for_sweeps(config: RunConfig) -> None:
+    if params := HydraConfig.get().sweeper.get("params"):
+        log.warning("without -m this is one run: the values of %s are not tried", ", ".join(params))
+    if not isinstance(config.tuning, NoTuning):
+        log.warning("tuning=%s has no effect on a single run", config.tuning.method)
 
 
 def _checked_config(composed: DictConfig) -> RunConfig:

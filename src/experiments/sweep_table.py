@@ -164,8 +164,11 @@ def _grid(table: SweepTable, rows: Sequence[Row]) -> tuple[list[str], list[list[
 
 
 def table_text(table: SweepTable) -> str:
-    """Return the whole table as Markdown, and what the best setting is worth; red on a terminal where it must be."""
-    return "\n\n".join(_parts(table, table.rows, is_terminal=sys.stdout.isatty()))
+    """Return the whole table as Markdown, and what the best setting is worth; red on a terminal where it must be.
+
+    Failures are not in it: they are the last lines of what a sweep tells.
+    """
+    return "\n\n".join(_parts(table, table.rows, is_terminal=sys.stdout.isatty(), failures=False))
 
 
 def summary_text(table: SweepTable) -> str:
@@ -175,16 +178,18 @@ def summary_text(table: SweepTable) -> str:
     return text + (f"\n\nand {more} more in sweep.csv" if more > 0 else "")
 
 
-def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool) -> list[str]:
-    parts = [f"Sweep of {', '.join(table.definition['swept']) or 'one setting'}"]
+def _parts(table: SweepTable, rows: Sequence[Row], *, is_terminal: bool, failures: bool = True) -> list[str]:
+    parts = [f"Sweep {table.definition['sweep_id']} of {', '.join(table.definition['swept']) or 'one setting'}"]
     parts[0] += f" on {table.collection}, by {table.objective}" if table.collection else ""
     parts.append(markdown(*_grid(table, rows)))
+    if taken := sum(row.job.status == "skipped" for row in table.rows):
+        parts.append(f"{taken} skipped: finished in an earlier sweep, whose figures are taken.")
     if table.missing:
         n = table.definition["jobs"]
         parts.append(f"**{table.missing} of {n} jobs were not run**, so the best of all may not be here.")
     if any(row.scores for row in table.rows) and all(row.value(table.objective) is None for row in table.rows):
         parts.append(f"No job has a value of {table.objective}.")
-    if failed := [row.job for row in rows if row.job.error]:
+    if failures and (failed := [row.job for row in rows if row.job.error]):
         parts.append("\n".join(f"- job {job.number} failed: {job.error}" for job in failed))
     if keys := _of_metrics(table.definition):
         differ = "differs" if len(keys) == 1 else "differ"

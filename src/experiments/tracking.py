@@ -138,11 +138,12 @@ def fetch_files(tracking: Mlflow, run_id: str, folder: Path) -> None:
 
 
 def join_sweep(tracking: Mlflow, run_id: str, sweep_id: str) -> None:
-    """Tie a finished run to another sweep, which takes it over; its first one stays in the tag ``first_sweep_id``."""
+    """Tie a finished run to another sweep, which takes it over; those before stay in the tag ``earlier_sweep_ids``."""
     with _told_in_one_line(tracking.uri):
         client = _connect(tracking)[0]
         tags = client.get_run(run_id).data.tags
-        client.set_tag(run_id, "first_sweep_id", tags.get("first_sweep_id") or tags.get("sweep_id") or "none")
+        earlier = dict.fromkeys([*tags.get("earlier_sweep_ids", "").split(), tags.get("sweep_id", "")])
+        client.set_tag(run_id, "earlier_sweep_ids", " ".join(filter(None, earlier)))
         client.set_tag(run_id, "sweep_id", sweep_id)
 
 

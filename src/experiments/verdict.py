@@ -64,10 +64,11 @@ class Verdict:
     def lines(self, *, is_terminal: bool) -> list[str]:
         """Return paragraphs of Markdown; that a best setting was chosen in sample is red on a terminal."""
         best = self.measured.best()
-        value = self.measured.means()[best]
-        found = (
-            f"Best by {self.metric} on all {len(self.measured.query_ids)} queries: {self.name_of(best)}, {value:.3f}"
-        )
+        means = self.measured.means().round(12)
+        queries = f"all {len(self.measured.query_ids)} queries"
+        found = f"Best by {self.metric} on {queries}: {self.name_of(best)}, {means[best]:.3f}"
+        if others := int((means == means[best]).sum()) - 1:
+            found += f", as good as {others:,} other{'s' if others > 1 else ''}"
         if isinstance(self.tuning, NoTuning):
             warning = (
                 "This setting was chosen on the queries it is measured on, so its figure is too good by an unknown "

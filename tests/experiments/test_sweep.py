@@ -170,7 +170,7 @@ def test_of_settings_equal_on_development_queries_the_first_job_is_chosen(tmp_pa
         write_run(folder, {q: {"map": on_test if q in split.test else 0.5} for q in areas}, areas)
         (folder / "provenance.json").write_text(json.dumps({"run_id": None}))
         jobs.append((Job(number, {"bm25.k1": str(number)}, status="finished"), folder))
-    definition = {"swept": ["bm25.k1"], "jobs": 2, "defaults": {"bm25.k1": 1.5}}
+    definition = {"sweep_id": "s", "swept": ["bm25.k1"], "jobs": 2, "defaults": {"bm25.k1": 1.5}}
     table = make_table(jobs, definition, "map", Holdout(method="holdout", share=0.5, seed=1))
     assert [row.job.number for row in table.rows] == [1, 0]
     assert table.verdict.metrics["held_out"] == pytest.approx(0.1)
