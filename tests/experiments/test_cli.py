@@ -37,6 +37,19 @@ def test_it_tells_its_version(capsys):
     assert re.fullmatch(r"litgrade \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
+def test_plain_words_are_runs_though_a_run_of_a_sweep_is_named_by_its_settings():
+    words = ["bm25.k1=0.9", "cutoffs.bm25=50 cutoffs.semantic=20", "a b", "top=5", "tracking.uri=x", "tpo=5"]
+    assert cli._with_runs("compare", words) == [
+        "top=5", "tracking.uri=x", "tpo=5", 'runs=["bm25.k1=0.9","cutoffs.bm25=50 cutoffs.semantic=20","a b"]',
+    ]  # fmt: skip
+
+
+def test_what_is_for_sweeps_is_told_to_have_no_effect_on_one_run(tmp_path, small):
+    done = litgrade("run", *small, "arm=bm25", "experiment=sweep_cutoffs", "tuning=holdout", cwd=tmp_path)
+    assert "without -m this is one run: the values of cutoffs.bm25, cutoffs.semantic are not tried" in done.stderr
+    assert "tuning=holdout has no effect on a single run" in done.stderr
+
+
 def test_cfg_job_shows_the_config(tmp_path):
     shown = litgrade("run", "--cfg", "job", "cutoffs.bm25=200", cwd=tmp_path).stdout
     assert "bm25: 200" in shown

@@ -15,7 +15,8 @@ import pytest
 from filelock import FileLock
 
 from conftest import ROOT, litgrade
-from experiments.config import Holdout
+from experiments.config import Holdout, Mlflow
+from experiments.finished_runs import find_runs
 from experiments.jobs import Job
 from experiments.sweep_table import make_table
 from experiments.tuning import make_splits
@@ -126,6 +127,11 @@ def test_a_rerun_takes_what_is_finished_and_runs_the_rest(tmp_path, small):
     assert all("objective: map\n" in text for text in settings)  # by which the sweep that took them is reported
     sweep_id = "-".join(Path(folder_of(again)).parts[-2:])
     assert {run.data.tags["sweep_id"] for run in of_kind(tmp_path, "run")} == {sweep_id}
+    earlier = "-".join(Path(folder_of(first)).parts[-2:])
+    mlflow = Mlflow(
+        backend="mlflow", uri=f"sqlite:///{tmp_path}/outputs/mlflow.db", artifacts=tmp_path / "a", experiment="litgrade"
+    )
+    assert [run.name for run in find_runs([earlier], mlflow, tmp_path / "cache")] == ["bm25.k1=1", "bm25.k1=2"]
     text = (tmp_path / folder_of(first) / "0" / "ranking.jsonl").read_bytes()
     assert (tmp_path / folder_of(again) / "0" / "ranking.jsonl").read_bytes() == text
 
