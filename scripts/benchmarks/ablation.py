@@ -11,7 +11,7 @@ from experiments.models import registered_models
 
 def rows() -> list[list[str]]:
     """Run it twice in an empty folder, the weights being there already."""
-    models = f"paths.models={registered_models()['mpnet'].folder.resolve()}"
+    models = registered_models()["mpnet"].folder.resolve()
     with tempfile.TemporaryDirectory() as folder:
         first, again = (
             timed(lambda: litgrade("ablation", f"paths.models={models}", folder=Path(folder))) for _ in "12"
