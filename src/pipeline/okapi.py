@@ -41,11 +41,6 @@ class Okapi:
 
     def scores(self, query: Sequence[str]) -> Scores:
         """Return one score a document, shape (n_documents,). A repeated query term counts as often as it occurs."""
-        scores = np.zeros(self.n_documents)
-        starts, rows, weights = self._weights.indptr, self._weights.indices, self._weights.data
-        for term in query:
-            column = self.vocabulary.get(term)
-            if column is not None:
-                span = slice(starts[column], starts[column + 1])
-                scores[rows[span]] += weights[span]
+        columns = [self.vocabulary[term] for term in query if term in self.vocabulary]
+        scores: Scores = self._weights[:, columns] @ np.ones(len(columns))  # summed in the order of the query
         return scores
