@@ -141,7 +141,7 @@ def _refuse_secrets(arguments: list[str]) -> None:
     """Hydra stores the overrides of a multirun as they were typed."""
     for argument in arguments:
         key, _, value = argument.partition("=")
-        if key.endswith("key_env") and not (re.fullmatch(r"[A-Z0-9_]*", value) or value in os.environ):
+        if key.endswith("key_env") and not (re.fullmatch(r"[A-Z0-9_]*", value) or value in {"null", *os.environ}):
             _fail(f"{key}: expected the name of an environment variable; a key itself would be stored")
     ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:

@@ -212,7 +212,7 @@ def _chosen(reference: str, runs: Sequence[Run], experiments: Mapping[str, str])
 def _sweep_ids(run: Run) -> list[str]:
     """Return the ids of the sweeps that a run was part of; a later one may have taken it over."""
     tags = run.data.tags
-    return [tags.get("sweep_id", ""), *tags.get("earlier_sweep_ids", "").split()]
+    return [*tags.get("sweep_id", "").split(), *tags.get("earlier_sweep_ids", "").split()]
 
 
 def _copy(client: MlflowClient, run: Run, cache: Path) -> Path:

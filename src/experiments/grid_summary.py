@@ -169,12 +169,7 @@ class Summary:
             values = [f"{v:g}" if isinstance(v, float) else str(v) for v in self.settings.values(i).values()]
             place = f"{places[i] + 1:,}" + (f" ({self.own_name})" if i == own else "")
             rows.append([place, *values, *(f"{self.scores.macro[name][i]:.3f}" for name in names), f"{n_alike:,}"])
-        return [
-            "place",
-            *(key.split(".")[1] for key in self.settings.values(0)),
-            *names,
-            "as many alike by the objective",
-        ], rows
+        return ["place", *(key.split(".")[1] for key in self.settings.values(0)), *names, "objective alike"], rows
 
 
 def _headlines(scores: GridScores) -> list[str]:
