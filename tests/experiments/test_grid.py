@@ -278,7 +278,7 @@ def test_it_is_one_run_in_mlflow_with_all_files(run_grid):
 def test_several_grids_are_a_sweep_of_their_own_figures(tmp_path, small):
     done = litgrade("grid", "-m", *small, *SMALL_GRID[1:], "grid.step=0.25,0.5", cwd=tmp_path)
     assert len(re.findall(r"^\d+ settings on", done.stdout, re.MULTILINE)) == 2
-    table = done.stdout[done.stdout.index("Sweep of grid.step") :]
+    table = done.stdout[done.stdout.index(" of grid.step") :]
     assert re.search(r"\| job +\| grid.step +\| status +\|", table)
 
 
