@@ -101,6 +101,8 @@ def _line_of_value_error(error: ValueError) -> str:
         return f"{error}; name one of the group's choices"
     if "No trials are completed" in str(error):  # Optuna's, after the last job
         return "hydra/sweeper=optuna: no job has a value of the objective, so none is the best"
+    if str(error).startswith(("Only one of --run", "The --resolve flag")):  # Hydra's, on its switches
+        return str(error)
     raise error
 
 

@@ -50,6 +50,10 @@ def test_what_is_for_sweeps_is_told_to_have_no_effect_on_one_run(tmp_path, small
     assert "tuning=holdout has no effect on a single run" in done.stderr
 
 
+def test_switches_of_hydra_that_do_not_go_together(tmp_path):
+    assert "Only one of --run, --multirun, --cfg" in refused("run", "-m", "--cfg", "job", cwd=tmp_path)
+
+
 def test_cfg_job_shows_the_config(tmp_path):
     shown = litgrade("run", "--cfg", "job", "cutoffs.bm25=200", cwd=tmp_path).stdout
     assert "bm25: 200" in shown
