@@ -7,6 +7,7 @@ import datetime
 import gzip
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -66,6 +67,8 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         text=True,
+        # A shell starts what it puts into the background, as these tests, deaf to an interrupt.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 
