@@ -120,19 +120,22 @@ def _utf8(argument: str) -> str:
     return argument.encode("utf-8", "replace").decode()
 
 
-def _is_override(word: str, verb: str) -> bool:
-    """Whether a word sets a key; ``cutoffs.bm25=50 cutoffs.semantic=20`` is the name of a run of a sweep."""
-    first, is_set, _ = word.partition("=")
+def _keys_of_runs(verb: str) -> set[str]:
+    """Return the first words of keys that a run has and this verb has not, as ``cutoffs`` of ``cutoffs.bm25``."""
     of_runs, of_verb = (set(OmegaConf.load(config_dir() / f"{name}.yaml")) for name in ("config", verb))
-    choices = {path.name for path in config_dir().iterdir() if path.is_dir()}
-    return bool(is_set) and first.split(".")[0] not in (of_runs | choices) - of_verb - {"tracking", "hydra"}
+    groups = {path.name for path in config_dir().iterdir() if path.is_dir()}
+    return (of_runs | groups) - of_verb - {"tracking", "hydra"}
 
 
 def _with_runs(verb: str, arguments: list[str]) -> list[str]:
-    """Turn plain words, ``compare A B key=value``, into the list that Hydra reads: ``runs=["A","B"]``."""
+    """Turn plain words, ``compare A B key=value``, into the list that Hydra reads: ``runs=["A","B"]``.
+
+    A run of a sweep is named by its settings: ``cutoffs.bm25=50 cutoffs.semantic=20``.
+    """
+    of_runs = _keys_of_runs(verb)
     of_switches = {after for before, after in itertools.pairwise(arguments) if before in _SWITCHES}  # as in --cfg job
-    plain = [word for word in arguments if not word.startswith(("-", "+", "~")) and not _is_override(word, verb)]
-    runs = [word for word in plain if word not in of_switches]
+    words = [word for word in arguments if not word.startswith(("-", "+", "~")) and word not in of_switches]
+    runs = [word for word in words if "=" not in word or re.split("[.=]", word)[0] in of_runs]
     if not runs:
         return arguments
     quoted = ",".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in runs)
@@ -148,9 +151,8 @@ def _refuse_secrets(arguments: list[str]) -> None:
     ways = {"tracking.uri": "set MLFLOW_TRACKING_URI", "base_url": "name the variable that holds the key in key_env"}
     for argument in arguments:
         key = argument.lstrip("+").split("=")[0]
-        within = {name.split(".")[-1]: way for name, way in ways.items()}  # as in tracking={uri: ...}
-        way = next((way for name, way in ways.items() if key.endswith(name)), None)
-        way = way or next((way for name, way in within.items() if re.search(rf"\b{name}\s*:", argument)), None)
+        within = {name for name in ways if re.search(rf"\b{name.split('.')[-1]}\s*:", argument)}  # tracking={uri: ...}
+        way = next((way for name, way in ways.items() if key.endswith(name) or name in within), None)
         if way and argument != without_secrets(argument):
             _fail(f"{key}: a user or password on the command line would be stored; {way} instead")
 

@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_OWN: dict[str, Any] = {
-    "marker": "*",
-    "ms": 13,
-    "mfc": "white",
-    "mec": "black",
-    "ls": "none",
-}  # the setting of the config
+# The setting of the config.
+_OWN: dict[str, Any] = {"marker": "*", "ms": 13, "mfc": "white", "mec": "black", "ls": "none"}
 
 
 def plot_all(summary: Summary, tables: Sequence[Candidates], cost: Cost | None, folder: Path) -> list[str]:
@@ -121,9 +116,8 @@ def recall_figure(summary: Summary, tables: Sequence[Candidates], cost: Cost | N
         (config.cutoffs.semantic, of_meaning, "C1", (-8, 8)),
     ):
         value = curve[min(cutoff, len(curve)) - 1]
-        axes.plot(
-            cutoff, value, **{**_OWN, "mec": color}, label=f"cutoffs of {summary.own_name}" if color == "C0" else None
-        )
+        named = f"cutoffs of {summary.own_name}" if curve is of_words else None
+        axes.plot(cutoff, value, **{**_OWN, "mec": color}, label=named)
         side = "left" if shift[0] > 0 else "right"
         text = f"{cutoff}: {value:.3f}"
         axes.annotate(text, (cutoff, value), shift, textcoords="offset points", fontsize="small", ha=side)

@@ -56,7 +56,7 @@ class Settings:
 
     @property
     def n(self) -> int:
-        """How many settings there are."""
+        """How many settings there are, also where ``len`` could not hold their number."""
         return len(self.outer) * comb(self.steps + 3, 3)
 
     def __len__(self) -> int:

@@ -64,17 +64,21 @@ def compare_shared(
     values_a: Mapping[str, float], values_b: Mapping[str, float], area_of: Mapping[str, str], *, seed: int
 ) -> Comparison | None:
     """Compare on the queries that have a value in both; None where there is none."""
-    both = values_a.keys() & values_b.keys()
-    if not both:
-        return None
-    return compare({q: values_a[q] for q in both}, {q: values_b[q] for q in both}, area_of, seed=seed)
+    ours, theirs = _on_shared(values_a, values_b)
+    return compare(ours, theirs, area_of, seed=seed) if ours else None
 
 
 def p_value_shared(values_a: Mapping[str, float], values_b: Mapping[str, float]) -> float | None:
     """Return the p-value of ``compare_shared`` alone, which takes no bootstrap."""
+    ours, theirs = _on_shared(values_a, values_b)
+    return wilcoxon(list(_differences(ours, theirs).values()))[2] if ours else None
+
+
+def _on_shared(
+    values_a: Mapping[str, float], values_b: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
     both = values_a.keys() & values_b.keys()
-    differences = _differences({q: values_a[q] for q in both}, {q: values_b[q] for q in both}) if both else None
-    return None if differences is None else wilcoxon(list(differences.values()))[2]
+    return {q: values_a[q] for q in both}, {q: values_b[q] for q in both}
 
 
 def wilcoxon(differences: Sequence[float]) -> tuple[int, float, float]:
